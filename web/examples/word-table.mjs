@@ -66,3 +66,32 @@ export function float16ToNumber(bits) {
   if (exponent === 31) return fraction ? Number.NaN : sign * Number.POSITIVE_INFINITY;
   return sign * (1 + fraction / 1024) * 2 ** (exponent - 15);
 }
+
+/**
+ * The words whose vectors point most nearly where `vector` points, both seen from the mean of the table.
+ * @param {WordTable} table
+ * @param {ArrayLike<number>} vector [dimensions]
+ * @param {number} count
+ * @returns {string[]} nearest first
+ */
+export function nearestWords(table, vector, count) {
+  const { dimensions, vectors, mean, words } = table;
+  /** @type {{ row: number, likeness: number }[]} */
+  const best = [];
+  for (let row = 0; row < words.length; row++) {
+    let along = 0;
+    let square = 0;
+    for (let i = 0; i < dimensions; i++) {
+      const value = vectors[row * dimensions + i] - mean[i];
+      along += value * (vector[i] - mean[i]);
+      square += value * value;
+    }
+    // The length of `vector` is the same for every word, so the order needs only the word's own.
+    const likeness = along / Math.sqrt(square);
+    if (best.length === count && likeness <= best[count - 1].likeness) continue;
+    best.push({ row, likeness });
+    best.sort((a, b) => b.likeness - a.likeness);
+    if (best.length > count) best.pop();
+  }
+  return best.map(({ row }) => words[row]);
+}
