@@ -61,12 +61,19 @@ export function parseDeb822(text) {
 export function readAptSources(folder = "/etc/apt") {
   const files = [join(folder, "sources.list")];
   const parts = join(folder, "sources.list.d");
-  if (existsSync(parts)) files.push(...readdirSync(parts).sort().map((name) => join(parts, name)));
-  return files.filter((file) => existsSync(file)).flatMap((file) => {
-    if (file.endsWith(".list")) return parseOneLine(readFileSync(file, "utf8"));
-    if (file.endsWith(".sources")) return parseDeb822(readFileSync(file, "utf8"));
-    return [];
-  });
+  if (existsSync(parts))
+    files.push(
+      ...readdirSync(parts)
+        .sort()
+        .map((name) => join(parts, name)),
+    );
+  return files
+    .filter((file) => existsSync(file))
+    .flatMap((file) => {
+      if (file.endsWith(".list")) return parseOneLine(readFileSync(file, "utf8"));
+      if (file.endsWith(".sources")) return parseDeb822(readFileSync(file, "utf8"));
+      return [];
+    });
 }
 
 /**
@@ -76,16 +83,16 @@ export function readAptSources(folder = "/etc/apt") {
  */
 export function findDebianEntry(entries, codename) {
   const suites = new Set([codename, "stable", "oldstable", "testing", "unstable", "sid"]);
-  const candidates = entries.filter((entry) =>
-    entry.types.includes("deb")
-    && entry.components.includes("main")
-    && entry.suites.some((suite) => suites.has(suite))
-    && entry.uris.some((uri) => /^(https?|mirror\+https?|mirror|file|copy):/.test(uri)));
+  const candidates = entries.filter(
+    (entry) =>
+      entry.types.includes("deb") &&
+      entry.components.includes("main") &&
+      entry.suites.some((suite) => suites.has(suite)) &&
+      entry.uris.some((uri) => /^(https?|mirror\+https?|mirror|file|copy):/.test(uri)),
+  );
   const looksOfficial = (entry) => entry.uris.some((uri) => /\/debian\/?$/.test(uri));
   const exact = (entry) => entry.suites.includes(codename);
-  return candidates.find((entry) => exact(entry) && looksOfficial(entry))
-    ?? candidates.find(exact)
-    ?? candidates.find(looksOfficial);
+  return candidates.find((entry) => exact(entry) && looksOfficial(entry)) ?? candidates.find(exact) ?? candidates.find(looksOfficial);
 }
 
 function words(text) {

@@ -9,6 +9,10 @@ export async function withLock(file, work) {
   mkdirSync(dirname(file), { recursive: true });
   let told = false;
   while (!tryLock(file)) {
+    if (!ownerIsAlive(file)) {
+      rmSync(file, { force: true });
+      continue;
+    }
     if (!told) process.stderr.write("· waiting for another set-up that is running\n");
     told = true;
     await sleep(500);
@@ -29,10 +33,8 @@ function tryLock(file) {
     return true;
   } catch (error) {
     if (error.code !== "EEXIST") throw error;
+    return false;
   }
-  if (ownerIsAlive(file)) return false;
-  rmSync(file, { force: true });
-  return false; // try again: somebody else may have seen the dead owner too
 }
 
 function ownerIsAlive(file) {

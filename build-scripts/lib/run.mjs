@@ -8,7 +8,11 @@ import { logFile } from "./paths.mjs";
 const children = new Set();
 
 // A download that goes on after Ctrl-C would write into folders the next run has cleaned.
-for (const [signal, number] of [["SIGINT", 2], ["SIGTERM", 15], ["SIGHUP", 1]]) {
+for (const [signal, number] of [
+  ["SIGINT", 2],
+  ["SIGTERM", 15],
+  ["SIGHUP", 1],
+]) {
   process.on(signal, () => {
     for (const child of children) child.kill("SIGTERM");
     process.exit(128 + number);
@@ -19,10 +23,12 @@ for (const [signal, number] of [["SIGINT", 2], ["SIGTERM", 15], ["SIGHUP", 1]]) 
  * Runs a tool, its output going to the log; resolves to that output. When the tool fails, throws a Problem.
  * @param {string} command
  * @param {string[]} args
- * @param {{ cwd?: string, env?: Record<string, string>, sorry?: string | ((output: string) => string) }} [options]
- *        sorry: the sentence to fail with, or a function that makes it from the tool's output
+ * @param {{ cwd?: string, env?: Record<string, string>, sorry?: string | ((output: string) => string),
+ *           show?: (output: string) => string }} [options]
+ *        sorry: the sentence to fail with, or a function that makes it from the tool's output;
+ *        show: picks the lines of the output to show above it (the last 30 unless given)
  */
-export function run(command, args, { cwd, env, sorry } = {}) {
+export function run(command, args, { cwd, env, sorry, show = (output) => lastLines(output, 30) } = {}) {
   mkdirSync(dirname(logFile), { recursive: true });
   const log = openSync(logFile, "a");
   writeSync(log, `\n$ ${[command, ...args].join(" ")}\n`);
@@ -41,27 +47,42 @@ export function run(command, args, { cwd, env, sorry } = {}) {
       closeSync(log);
       if (failure === undefined) return resolve(output);
       const sentence = typeof sorry === "function" ? sorry(output) : sorry;
-      reject(new Problem(sentence ?? `${command} failed (${failure}); the whole output is in ${logFile}.`, {
-        detail: lastLines(output, 30),
-      }));
+      reject(
+        new Problem(sentence ?? `${command} failed (${failure}); the whole output is in ${logFile}.`, {
+          detail: show(output),
+        }),
+      );
     };
     child.on("error", (error) => finish(error.message));
-    child.on("close", (code, signal) => finish(code === 0 ? undefined : signal ?? `exit code ${code}`));
+    child.on("close", (code, signal) => finish(code === 0 ? undefined : (signal ?? `exit code ${code}`)));
   });
 }
 
-/** Runs a tool in the foreground, its output seen as it comes; resolves to its exit code. */
-export function runVisibly(command, args, { cwd, env } = {}) {
+/**
+ * Runs a tool in the foreground, its output seen as it comes.
+ * @returns {Promise<{ code: number, output: string }>} exit code and, with `capture`, a copy of what was printed
+ */
+export function runVisibly(command, args, { cwd, env, capture = false } = {}) {
   return new Promise((resolve, reject) => {
-    const child = spawn(command, args, { cwd, env: { ...process.env, ...env }, stdio: "inherit" });
+    const stdio = capture ? ["inherit", "pipe", "pipe"] : "inherit";
+    const child = spawn(command, args, { cwd, env: { ...process.env, ...env }, stdio });
     children.add(child);
+    let output = "";
+    child.stdout?.on("data", (data) => {
+      process.stdout.write(data);
+      output += data;
+    });
+    child.stderr?.on("data", (data) => {
+      process.stderr.write(data);
+      output += data;
+    });
     child.on("error", (error) => {
       children.delete(child);
       reject(new Problem(`${command} cannot be started (${error.message}).`));
     });
     child.on("close", (code, signal) => {
       children.delete(child);
-      resolve(code ?? (signal === "SIGINT" ? 130 : 1));
+      resolve({ code: code ?? (signal === "SIGINT" ? 130 : 1), output });
     });
   });
 }
@@ -82,8 +103,9 @@ export function which(name) {
 
 /** True when a tool's output says that a server could not be reached. */
 export function isNetworkFailure(output) {
-  return /ENOTFOUND|ECONNREFUSED|ECONNRESET|ETIMEDOUT|EAI_AGAIN|ENETUNREACH|EHOSTUNREACH|Could not resolve|Temporary failure resolving|Failed to fetch|Could not connect|Connection (timed out|failed|refused)|Unable to connect|network/i
-    .test(output);
+  return /ENOTFOUND|ECONNREFUSED|ECONNRESET|ETIMEDOUT|EAI_AGAIN|ENETUNREACH|EHOSTUNREACH|Could not resolve|Temporary failure resolving|Failed to fetch|Could not connect|Connection (timed out|failed|refused)|Unable to connect|network/i.test(
+    output,
+  );
 }
 
 export function lastLines(text, count) {

@@ -7,9 +7,7 @@ export async function step(label, work) {
   const seconds = () => `${((performance.now() - start) / 1000).toFixed(1)} s`;
   process.stderr.write(`· ${label} … `);
   // A running clock, so that a long download does not look like a hang.
-  const clock = interactive
-    ? setInterval(() => process.stderr.write(`\r· ${label} … ${seconds()} `), 1000)
-    : undefined;
+  const clock = interactive ? setInterval(() => process.stderr.write(`\r· ${label} … ${seconds()} `), 1000) : undefined;
   try {
     const result = await work();
     clearInterval(clock);

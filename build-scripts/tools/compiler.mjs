@@ -28,7 +28,9 @@ export async function ensureHostTools() {
 async function install(packages) {
   const names = packages.join(" ");
   if (which("apt-get") === undefined) {
-    throw new Problem(`Not on PATH, but needed: ${packages.join(", ")}; install ${packages.length > 1 ? "them" : "it"} and run the command again.`);
+    throw new Problem(
+      `Not on PATH, but needed: ${packages.join(", ")}; install ${packages.length > 1 ? "them" : "it"} and run the command again.`,
+    );
   }
   if (!isRoot()) throw new Problem(`Not on PATH, but needed: ${packages.join(", ")}; install with 'sudo apt-get install ${names}'.`);
   await step(`installing ${names} with apt-get`, () => aptInstall(packages));

@@ -20,10 +20,7 @@ export function distribution() {
 
 /** True when Debian packages can be fetched and unpacked on this machine. */
 export function canUnpackDebian() {
-  return distribution().id === "debian"
-    && which("apt-get") !== undefined
-    && which("dpkg") !== undefined
-    && existsSync(archiveKeyring);
+  return distribution().id === "debian" && which("apt-get") !== undefined && which("dpkg") !== undefined && existsSync(archiveKeyring);
 }
 
 /** An apt of its own for one release, living in a work folder. */
@@ -32,8 +29,10 @@ export class DebianRelease {
   constructor(release, workDir) {
     const entry = findDebianEntry(readAptSources(), distribution().codename);
     if (entry === undefined) {
-      throw new Problem("No Debian mirror was found in this machine's apt sources (/etc/apt): add one, or install Emscripten "
-        + "by hand (emsdk) so that emcc is on PATH.");
+      throw new Problem(
+        "No Debian mirror was found in this machine's apt sources (/etc/apt): add one, or install Emscripten " +
+          "by hand (emsdk) so that emcc is on PATH.",
+      );
     }
     this.release = release;
     this.mirror = entry.uris[0];
@@ -61,7 +60,9 @@ export class DebianRelease {
       "Acquire::Retries": "2",
       // Without it a list that could not be fetched is only a warning.
       "APT::Update::Error-Mode": "any",
-    }).filter(([, value]) => value !== "").flatMap(([name, value]) => ["-o", `${name}=${value}`]);
+    })
+      .filter(([, value]) => value !== "")
+      .flatMap(([name, value]) => ["-o", `${name}=${value}`]);
   }
 
   update() {
@@ -100,10 +101,11 @@ export class DebianRelease {
     return run(command, [...this.options, ...args], {
       cwd,
       env: { LC_ALL: "C", DEBIAN_FRONTEND: "noninteractive" },
-      sorry: (output) => isNetworkFailure(output)
-        ? `The Debian mirror ${this.mirror} (from this machine's apt sources) cannot be reached: check the network or the proxy `
-          + "and run the command again."
-        : `apt-get ${args[0]} failed for Debian ${this.release}: see the lines above, mend it and run the command again.`,
+      sorry: (output) =>
+        isNetworkFailure(output)
+          ? `The Debian mirror ${this.mirror} (from this machine's apt sources) cannot be reached: check the network or the proxy ` +
+            "and run the command again."
+          : `apt-get ${args[0]} failed for Debian ${this.release}: see the lines above, mend it and run the command again.`,
     });
   }
 }
@@ -111,9 +113,10 @@ export class DebianRelease {
 /** Installs packages with the machine's own apt; for root only. */
 export async function aptInstall(packages) {
   const env = { LC_ALL: "C", DEBIAN_FRONTEND: "noninteractive" };
-  const sorry = (output) => isNetworkFailure(output)
-    ? `apt-get cannot reach the Debian mirror to install ${packages.join(", ")}: check the network and run the command again.`
-    : `apt-get could not install ${packages.join(", ")}: see the lines above.`;
+  const sorry = (output) =>
+    isNetworkFailure(output)
+      ? `apt-get cannot reach the Debian mirror to install ${packages.join(", ")}: check the network and run the command again.`
+      : `apt-get could not install ${packages.join(", ")}: see the lines above.`;
   await run("apt-get", ["-o", "Acquire::Retries=2", "update"], { env, sorry });
   await run("apt-get", ["install", "--yes", "--no-install-recommends", ...packages], { env, sorry });
 }

@@ -58,8 +58,10 @@ async function fromDistribution() {
 
 async function fromDebianPackages() {
   if (!canUnpackDebian()) {
-    throw new Problem(`Emscripten ${versions.emscriptenMinimum} or newer is needed and not on PATH: install it with emsdk `
-      + "(emscripten.org, \"Download and install\"), activate it in this shell and run the command again.");
+    throw new Problem(
+      `Emscripten ${versions.emscriptenMinimum} or newer is needed and not on PATH: install it with emsdk ` +
+        '(emscripten.org, "Download and install"), activate it in this shell and run the command again.',
+    );
   }
   await ensurePython();
   const folder = await ensureFolder(name, ["3", JSON.stringify(versions), distribution().codename].join(" "), build);
@@ -86,11 +88,20 @@ async function build({ partial, final, work }) {
     if (donor !== own) await donor.update();
   });
   await step("fetching Emscripten 3.1.69 (230 MB, Debian 13 packages)", () =>
-    donor.unpack(["emscripten", "binaryen", "libc6", "libstdc++6", "libgcc-s1"], partial));
+    donor.unpack(["emscripten", "binaryen", "libc6", "libstdc++6", "libgcc-s1"], partial),
+  );
   await step(`fetching clang ${versions.llvmMajor} (80 MB, packages of this Debian)`, async () => {
     const m = versions.llvmMajor;
-    const packages = [`clang-${m}`, `libclang-common-${m}-dev`, `libclang-cpp${m}`, `libllvm${m}`, `lld-${m}`, `llvm-${m}`,
-      `clang-format-${m}`, `clang-tidy-${m}`];
+    const packages = [
+      `clang-${m}`,
+      `libclang-common-${m}-dev`,
+      `libclang-cpp${m}`,
+      `libllvm${m}`,
+      `lld-${m}`,
+      `llvm-${m}`,
+      `clang-format-${m}`,
+      `clang-tidy-${m}`,
+    ];
     const missing = await own.missingDependencies(packages);
     // In a folder of its own: Debian 13's C library must not be mixed with libraries of this release.
     await own.unpack([...packages, ...missing], join(partial, "llvm"));
@@ -98,21 +109,36 @@ async function build({ partial, final, work }) {
   await step("preparing Emscripten", async () => {
     wrapBinaryen(partial, final);
     wrapLlvm(partial, final);
-    writeFileSync(join(partial, "usr/share/emscripten/.emscripten"), [
-      "# Emscripten reads this file because it lies beside emcc; no environment variable is needed.",
-      `LLVM_ROOT = '${final}/llvm-bin'`,
-      `BINARYEN_ROOT = '${final}/binaryen'`,
-      `NODE_JS = '${process.execPath}'`,
-      "# All system libraries come prebuilt in the package; building one would fail on the package's missing sources.",
-      "FROZEN_CACHE = True",
-      "",
-    ].join("\n"));
-    await run("npm", ["install", "--prefix", join(partial, "usr/share/emscripten"), "--no-save", "--no-package-lock",
-      "--ignore-scripts", `acorn@${versions.acorn}`], {
-      sorry: (output) => isNetworkFailure(output)
-        ? "npm cannot reach its registry: check the network or the proxy and run the command again."
-        : "npm could not install acorn for Emscripten: see the lines above.",
-    });
+    writeFileSync(
+      join(partial, "usr/share/emscripten/.emscripten"),
+      [
+        "# Emscripten reads this file because it lies beside emcc; no environment variable is needed.",
+        `LLVM_ROOT = '${final}/llvm-bin'`,
+        `BINARYEN_ROOT = '${final}/binaryen'`,
+        `NODE_JS = '${process.execPath}'`,
+        "# All system libraries come prebuilt in the package; building one would fail on the package's missing sources.",
+        "FROZEN_CACHE = True",
+        "",
+      ].join("\n"),
+    );
+    await run(
+      "npm",
+      [
+        "install",
+        "--prefix",
+        join(partial, "usr/share/emscripten"),
+        "--no-save",
+        "--no-package-lock",
+        "--ignore-scripts",
+        `acorn@${versions.acorn}`,
+      ],
+      {
+        sorry: (output) =>
+          isNetworkFailure(output)
+            ? "npm cannot reach its registry: check the network or the proxy and run the command again."
+            : "npm could not install acorn for Emscripten: see the lines above.",
+      },
+    );
   });
 }
 
@@ -122,8 +148,10 @@ function wrapBinaryen(partial, final) {
   const libraries = dirname(findFile(partial, /^libc\.so\.6$/, ["usr/lib"]));
   mkdirSync(join(partial, "binaryen/bin"), { recursive: true });
   for (const tool of readdirSync(join(partial, "usr/bin")).filter((file) => file.startsWith("wasm"))) {
-    writeScript(join(partial, "binaryen/bin", tool),
-      `exec '${final}/${loader}' --library-path '${final}/${libraries}' '${final}/usr/bin/${tool}' "$@"`);
+    writeScript(
+      join(partial, "binaryen/bin", tool),
+      `exec '${final}/${loader}' --library-path '${final}/${libraries}' '${final}/usr/bin/${tool}' "$@"`,
+    );
   }
 }
 
@@ -132,8 +160,10 @@ function wrapLlvm(partial, final) {
   const libraries = dirname(findFile(join(partial, "llvm"), /^libLLVM.*\.so\.\d.*$/, ["usr/lib"]));
   mkdirSync(join(partial, "llvm-bin"), { recursive: true });
   for (const tool of readdirSync(join(partial, "llvm", llvm, "bin"))) {
-    writeScript(join(partial, "llvm-bin", tool),
-      `LD_LIBRARY_PATH='${final}/llvm/${libraries}'\${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} exec '${final}/llvm${llvm}/bin/${tool}' "$@"`);
+    writeScript(
+      join(partial, "llvm-bin", tool),
+      `LD_LIBRARY_PATH='${final}/llvm/${libraries}'\${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} exec '${final}/llvm${llvm}/bin/${tool}' "$@"`,
+    );
   }
 }
 
@@ -148,7 +178,9 @@ function findFile(base, pattern, folders) {
     const here = join(base, folder);
     if (!existsSync(here)) continue;
     const entries = readdirSync(here, { withFileTypes: true });
-    const below = entries.filter((entry) => entry.isDirectory() && entry.name.includes("linux-gnu")).map((entry) => join(folder, entry.name));
+    const below = entries
+      .filter((entry) => entry.isDirectory() && entry.name.includes("linux-gnu"))
+      .map((entry) => join(folder, entry.name));
     for (const candidate of [folder, ...below]) {
       const found = readdirSync(join(base, candidate)).find((file) => pattern.test(basename(file)));
       if (found) return join(candidate, found);

@@ -20,7 +20,8 @@ export async function ensureXsimd() {
       await donor.unpack(["libxsimd-dev"], join(work, "unpacked"));
       cpSync(join(work, "unpacked/usr/include"), join(partial, "include"), { recursive: true });
       cpSync(join(work, "unpacked/usr/share/doc/libxsimd-dev/copyright"), join(partial, "copyright"));
-    }));
+    }),
+  );
   return folder;
 }
 
@@ -36,6 +37,7 @@ export async function ensureCatch2() {
       await run("tar", ["-xf", archive, "-C", join(partial, "source"), "--strip-components=1"], {
         sorry: "Catch2's archive could not be unpacked: run the command again.",
       });
-    }));
+    }),
+  );
   return join(folder, "source");
 }

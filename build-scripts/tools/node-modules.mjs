@@ -17,12 +17,15 @@ export async function ensureNodeModules() {
     if (stampMatches(stamp, wanted())) return;
     clearStamp(stamp);
     const command = existsSync(join(root, "package-lock.json")) ? "ci" : "install";
-    await step("fetching npm packages", () => run("npm", [command, "--no-audit", "--no-fund", "--loglevel=warn"], {
-      cwd: root,
-      sorry: (output) => isNetworkFailure(output)
-        ? "npm cannot reach its registry: check the network or the proxy and run the command again."
-        : `npm ${command} failed: see the lines above, mend it and run the command again.`,
-    }));
+    await step("fetching npm packages", () =>
+      run("npm", [command, "--no-audit", "--no-fund", "--loglevel=warn"], {
+        cwd: root,
+        sorry: (output) =>
+          isNetworkFailure(output)
+            ? "npm cannot reach its registry: check the network or the proxy and run the command again."
+            : `npm ${command} failed: see the lines above, mend it and run the command again.`,
+      }),
+    );
     writeStamp(stamp, wanted());
   });
 }
