@@ -1,0 +1,112 @@
+#pragma once
+
+#include "kernels/simd.hpp"
+
+namespace attn::kernels {
+
+/// kLanes unsigned 16-bit numbers, each widened to 32 bits.
+template <class Arch>
+[[gnu::always_inline]] inline IntVec<Arch> load_u16(const std::uint16_t* p) {
+#if defined(__wasm_simd128__)
+  if constexpr (kIsWasm<Arch>) return IntVec<Arch>(wasm_u32x4_load16x4(p));
+#endif
+  alignas(64) std::int32_t wide[kLanes<Arch>];
+  for (int i = 0; i < kLanes<Arch>; ++i) wide[i] = p[i];
+  return IntVec<Arch>::load_aligned(wide);
+}
+
+/// The low 16 bits of each lane.
+template <class Arch>
+[[gnu::always_inline]] inline void store_u16(std::uint16_t* p, IntVec<Arch> x) {
+  alignas(64) std::int32_t wide[kLanes<Arch>];
+  x.store_aligned(wide);
+  for (int i = 0; i < kLanes<Arch>; ++i) p[i] = static_cast<std::uint16_t>(wide[i]);
+}
+
+/// float16 bits to float32, exact for all 65,536 patterns: shifted into place, the exponent is 112 too small, which a multiplication
+/// by 2^112 mends for normal and subnormal numbers alike; infinity and NaN keep their all-ones exponent.
+template <class Arch>
+[[gnu::always_inline]] inline Vec<Arch> half_to_float(IntVec<Arch> bits) {
+  using I = IntVec<Arch>;
+  const I magnitude = bits & I(0x7FFF);
+  const I shifted = magnitude << 13;
+  const Vec<Arch> finite = as_float<Arch>(shifted) * Vec<Arch>(0x1p112F);
+  const I special = shifted | I(0x7F800000);
+  const auto is_special = magnitude > I(0x7BFF);
+  const I value = xsimd::select(is_special, special, as_int<Arch>(finite));
+  return as_float<Arch>(value | ((bits & I(0x8000)) << 16));
+}
+
+/// The same for one number.
+inline float half_to_float_one(std::uint16_t half) {
+  const std::uint32_t magnitude = half & 0x7FFFU;
+  std::uint32_t bits = magnitude << 13;
+  float finite;
+  std::memcpy(&finite, &bits, sizeof finite);
+  finite *= 0x1p112F;
+  if (magnitude < 0x7C00U) {
+    std::memcpy(&bits, &finite, sizeof bits);
+  } else {
+    bits |= 0x7F800000U;
+  }
+  bits |= (half & 0x8000U) << 16;
+  float value;
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+/// float32 to float16 bits, rounded to nearest, ties to even; beyond 65,504 (from 65,520 on) infinity; NaN stays NaN.
+template <class Arch>
+[[gnu::always_inline]] inline IntVec<Arch> float_to_half(Vec<Arch> x) {
+  using I = IntVec<Arch>;
+  const I bits = as_int<Arch>(x);
+  const I magnitude = bits & I(0x7FFFFFFF);
+  const I sign = (bits >> 16) & I(0x8000);
+  // Normal: rebias the exponent, add just under half a unit plus the lowest kept bit, cut.
+  const I odd = (magnitude >> 13) & I(1);
+  const I normal = (magnitude - I((127 - 15) << 23) + I(0xFFF) + odd) >> 13;
+  // Subnormal: adding 0.5 makes the adder round at 2^-24, the unit of float16's subnormals.
+  const I subnormal = as_int<Arch>(as_float<Arch>(magnitude) + Vec<Arch>(0.5F)) - I(0x3F000000);
+  const I special = xsimd::select(magnitude > I(0x7F800000), I(0x7E00), I(0x7C00));
+  I half = xsimd::select(magnitude < I((127 - 14) << 23), subnormal, normal);
+  half = xsimd::select(magnitude > I(0x477FEFFF), special, half);
+  return half | sign;
+}
+
+/// kLanes keys or values as float32, from either storage.
+template <class Arch>
+[[gnu::always_inline]] inline Vec<Arch> load_kv(const float* p) {
+  return load<Arch>(p);
+}
+template <class Arch>
+[[gnu::always_inline]] inline Vec<Arch> load_kv(const std::uint16_t* p) {
+  return half_to_float<Arch>(load_u16<Arch>(p));
+}
+
+template <class Arch>
+inline void half_to_float_row(const std::uint16_t* source, float* target, std::ptrdiff_t count) {
+  constexpr int kW = kLanes<Arch>;
+  std::ptrdiff_t i = 0;
+  for (; i + kW <= count; i += kW) store<Arch>(target + i, load_kv<Arch>(source + i));
+  if (i == count) return;
+  std::uint16_t in[kW] = {};
+  alignas(64) float out[kW];
+  for (std::ptrdiff_t t = i; t < count; ++t) in[t - i] = source[t];
+  store<Arch>(out, load_kv<Arch>(in));
+  for (std::ptrdiff_t t = i; t < count; ++t) target[t] = out[t - i];
+}
+
+template <class Arch>
+inline void float_to_half_row(const float* source, std::uint16_t* target, std::ptrdiff_t count) {
+  constexpr int kW = kLanes<Arch>;
+  std::ptrdiff_t i = 0;
+  for (; i + kW <= count; i += kW) store_u16<Arch>(target + i, float_to_half<Arch>(load<Arch>(source + i)));
+  if (i == count) return;
+  alignas(64) float in[kW] = {};
+  std::uint16_t out[kW];
+  for (std::ptrdiff_t t = i; t < count; ++t) in[t - i] = source[t];
+  store_u16<Arch>(out, float_to_half<Arch>(load<Arch>(in)));
+  for (std::ptrdiff_t t = i; t < count; ++t) target[t] = out[t - i];
+}
+
+}  // namespace attn::kernels

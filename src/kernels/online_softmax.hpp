@@ -1,0 +1,65 @@
+#pragma once
+
+#include "kernels/exp.hpp"
+
+namespace attn::kernels {
+
+/// One step of the online softmax (arXiv:1805.02867, algorithm 3; as used by flash-attention, arXiv:2205.14135) for one panel of queries.
+///
+///   new_max = max(row_max, max_j scores_t[j])        scores_t[j] <- exp(scores_t[j] - new_max)
+///   rescale = exp(row_max - new_max)                 row_sum     <- row_sum * rescale + sum_j scores_t[j]
+///
+/// scores_t [num_keys][scores_stride], in place; row_max, row_sum, rescale [kPanel].
+template <class Arch>
+inline void online_softmax_panel(float* scores_t, std::ptrdiff_t scores_stride, int num_keys, float* row_max, float* row_sum,
+                                 float* rescale) {
+  using V = Vec<Arch>;
+  constexpr int kW = kLanes<Arch>;
+
+  const V old0 = load<Arch>(row_max);
+  const V old1 = load<Arch>(row_max + kW);
+  // Four maxima a column: a single one would wait for itself.
+  V max0[4] = {old0, old0, old0, old0};
+  V max1[4] = {old1, old1, old1, old1};
+  int j = 0;
+  for (; j + 4 <= num_keys; j += 4) {
+    for (int u = 0; u < 4; ++u) {
+      const float* s = scores_t + (j + u) * scores_stride;
+      max0[u] = max_any_nan<Arch>(max0[u], load<Arch>(s));
+      max1[u] = max_any_nan<Arch>(max1[u], load<Arch>(s + kW));
+    }
+  }
+  for (; j < num_keys; ++j) {
+    const float* s = scores_t + j * scores_stride;
+    max0[0] = max_any_nan<Arch>(max0[0], load<Arch>(s));
+    max1[0] = max_any_nan<Arch>(max1[0], load<Arch>(s + kW));
+  }
+  const V new0 = max_any_nan<Arch>(max_any_nan<Arch>(max0[0], max0[1]), max_any_nan<Arch>(max0[2], max0[3]));
+  const V new1 = max_any_nan<Arch>(max_any_nan<Arch>(max1[0], max1[1]), max_any_nan<Arch>(max1[2], max1[3]));
+  store<Arch>(row_max, new0);
+  store<Arch>(row_max + kW, new1);
+
+  // All keys hidden so far: -inf - -inf would be NaN. With 0 in its place every weight is exp(-inf) = 0.
+  const V shift0 = xsimd::select(new0 == V(-kInfinity), V(0.0F), new0);
+  const V shift1 = xsimd::select(new1 == V(-kInfinity), V(0.0F), new1);
+  const V alpha0 = exp_nonpositive<Arch>(old0 - shift0);
+  const V alpha1 = exp_nonpositive<Arch>(old1 - shift1);
+  store<Arch>(rescale, alpha0);
+  store<Arch>(rescale + kW, alpha1);
+
+  V sum0(0.0F);
+  V sum1(0.0F);
+  for (j = 0; j < num_keys; ++j) {
+    float* s = scores_t + j * scores_stride;
+    const V w0 = exp_nonpositive<Arch>(load<Arch>(s) - shift0);
+    const V w1 = exp_nonpositive<Arch>(load<Arch>(s + kW) - shift1);
+    store<Arch>(s, w0);
+    store<Arch>(s + kW, w1);
+    sum0 += w0;
+    sum1 += w1;
+  }
+  store<Arch>(row_sum, madd<Arch>(load<Arch>(row_sum), alpha0, sum0));
+  store<Arch>(row_sum + kW, madd<Arch>(load<Arch>(row_sum + kW), alpha1, sum1));
+}
+
+}  // namespace attn::kernels
