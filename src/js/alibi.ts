@@ -12,7 +12,8 @@ import { describeValue, fail } from "./errors.js";
  * @throws AttentionError `"option"` when `numHeads` is not a whole number of at least 1.
  */
 export function alibiSlopes(numHeads: number): Float32Array {
-  if (!Number.isInteger(numHeads) || numHeads < 1 || numHeads > 2 ** 20) fail("option", "numHeads", "a whole number from 1 to 1048576", describeValue(numHeads));
+  if (!Number.isInteger(numHeads) || numHeads < 1 || numHeads > 2 ** 20)
+    fail("option", "numHeads", "a whole number from 1 to 1048576", describeValue(numHeads));
   const slopes = new Float32Array(numHeads);
   const lower = 2 ** Math.floor(Math.log2(numHeads));
   for (let head = 0; head < numHeads; head++) {

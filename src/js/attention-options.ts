@@ -120,7 +120,18 @@ export interface ScoreOptions {
 
 /** Names of {@link ScoreOptions}. */
 export const SCORE_OPTIONS: readonly string[] = [
-  "mask", "bias", "causal", "alignment", "queryOffset", "window", "keyLengths", "scale", "softcap", "alibiSlopes", "sinks", "returnWeights",
+  "mask",
+  "bias",
+  "causal",
+  "alignment",
+  "queryOffset",
+  "window",
+  "keyLengths",
+  "scale",
+  "softcap",
+  "alibiSlopes",
+  "sinks",
+  "returnWeights",
 ];
 
 /** The sizes of one call. */
@@ -164,15 +175,46 @@ export interface ScoreOperand {
  * Reads the options and checks them against the sizes. `argument` is what messages call the options object. `kv` is the cache that the keys come from,
  * if any: it brings the valid lengths and the positions.
  */
-export function readScoreOptions(options: ScoreOptions | undefined, argument: string, sizes: AttentionSizes, kv: KvSource | undefined): CheckedScoreOptions {
+export function readScoreOptions(
+  options: ScoreOptions | undefined,
+  argument: string,
+  sizes: AttentionSizes,
+  kv: KvSource | undefined,
+): CheckedScoreOptions {
   const result: CheckedScoreOptions = {
-    mask: undefined, bias: undefined, causal: false, windowLeft: -1, windowRight: -1, queryOffset: 0, queryOffsets: undefined, keyLengths: undefined,
-    scale: 1 / Math.sqrt(sizes.headDim), softcap: 0, alibiSlopes: undefined, sinks: undefined, numWeights: 0, weightHeads: undefined, weightMean: false,
+    mask: undefined,
+    bias: undefined,
+    causal: false,
+    windowLeft: -1,
+    windowRight: -1,
+    queryOffset: 0,
+    queryOffsets: undefined,
+    keyLengths: undefined,
+    scale: 1 / Math.sqrt(sizes.headDim),
+    softcap: 0,
+    alibiSlopes: undefined,
+    sinks: undefined,
+    numWeights: 0,
+    weightHeads: undefined,
+    weightMean: false,
   };
   if (kv !== undefined) readLengths(kv, sizes, result);
   if (options === undefined) return result;
 
-  const { mask, bias, causal, alignment, queryOffset, window, keyLengths, scale, softcap, alibiSlopes: slopes, sinks, returnWeights } = options;
+  const {
+    mask,
+    bias,
+    causal,
+    alignment,
+    queryOffset,
+    window,
+    keyLengths,
+    scale,
+    softcap,
+    alibiSlopes: slopes,
+    sinks,
+    returnWeights,
+  } = options;
   if (mask !== undefined) result.mask = readMask(mask, `${argument}.mask`, sizes);
   if (bias !== undefined) result.bias = readBias(bias, `${argument}.bias`, sizes);
   if (scale !== undefined) result.scale = readFinite(scale, `${argument}.scale`);
@@ -182,9 +224,11 @@ export function readScoreOptions(options: ScoreOptions | undefined, argument: st
   }
   if (window !== undefined) readWindow(window, `${argument}.window`, result);
   if (slopes !== undefined) {
-    result.alibiSlopes = slopes === true ? alibiSlopes(sizes.numHeads) : readVector(slopes, `${argument}.alibiSlopes`, sizes.numHeads, "numHeads");
+    result.alibiSlopes =
+      slopes === true ? alibiSlopes(sizes.numHeads) : readVector(slopes, `${argument}.alibiSlopes`, sizes.numHeads, "numHeads");
     for (let i = 0; i < sizes.numHeads; i++) {
-      if (!Number.isFinite(result.alibiSlopes[i])) fail("option", `${argument}.alibiSlopes[${i}]`, "a finite number", describeValue(result.alibiSlopes[i]));
+      if (!Number.isFinite(result.alibiSlopes[i]))
+        fail("option", `${argument}.alibiSlopes[${i}]`, "a finite number", describeValue(result.alibiSlopes[i]));
     }
   }
   if (sinks !== undefined) result.sinks = readVector(sinks, `${argument}.sinks`, sizes.numHeads, "numHeads");
@@ -222,11 +266,13 @@ function readPositions(
   }
   if (alignment !== undefined) {
     readAlignment(alignment, `${argument}.alignment`, '"top-left" or "bottom-right"');
-    if (named !== undefined && named !== alignment) fail("option", `${argument}.alignment`, `"${named}", as options.causal says`, `"${alignment}"`);
+    if (named !== undefined && named !== alignment)
+      fail("option", `${argument}.alignment`, `"${named}", as options.causal says`, `"${alignment}"`);
     named = alignment;
   }
   if (queryOffset !== undefined) {
-    if (named !== undefined) fail("option", `${argument}.queryOffset`, `nothing beside the alignment "${named}"`, describeValue(queryOffset));
+    if (named !== undefined)
+      fail("option", `${argument}.queryOffset`, `nothing beside the alignment "${named}"`, describeValue(queryOffset));
     if (typeof queryOffset === "number") result.queryOffset = readInteger(queryOffset, `${argument}.queryOffset`, -MAX_INT32, MAX_INT32);
     else result.queryOffsets = readIntegers(queryOffset, `${argument}.queryOffset`, sizes.batchSize, -MAX_INT32, MAX_INT32);
     return;
@@ -241,9 +287,15 @@ function readPositions(
       const option = result.causal ? "causal" : "alignment";
       const why = result.causal ? "causal" : result.alibiSlopes !== undefined ? "alibiSlopes" : "window";
       const expected = '"top-left" (the first query beside the first key) or "bottom-right" (the last query beside the last key)';
-      failWith("option", `${argument}.${option}: ${why} with ${seqLenQ} queries and ${seqLenK} keys needs an alignment by name; expected ${expected}`, {
-        argument: `${argument}.${option}`, expected, got: describeValue(result.causal ? causal : alignment),
-      });
+      failWith(
+        "option",
+        `${argument}.${option}: ${why} with ${seqLenQ} queries and ${seqLenK} keys needs an alignment by name; expected ${expected}`,
+        {
+          argument: `${argument}.${option}`,
+          expected,
+          got: describeValue(result.causal ? causal : alignment),
+        },
+      );
     }
   }
   if (named !== "bottom-right") return; // top-left, or equal lengths: the first query stands beside the first key
@@ -270,7 +322,8 @@ const WINDOW_NAMES: ReadonlySet<string> = new Set(["left", "right"]);
 
 function readSide(side: number | undefined, argument: string): number {
   if (side === undefined || side === -1 || side === Infinity) return -1;
-  if (!Number.isInteger(side) || side < 0) fail("option", argument, "a whole number of keys, or -1, Infinity or nothing for no limit", describeValue(side));
+  if (!Number.isInteger(side) || side < 0)
+    fail("option", argument, "a whole number of keys, or -1, Infinity or nothing for no limit", describeValue(side));
   return Math.min(side, MAX_WINDOW);
 }
 /** No sequence is longer; leaves room for the core to add positions in int32. */
@@ -282,7 +335,12 @@ const MAX_INT32 = 2 ** 31 - 1;
 function readMask(value: unknown, argument: string, sizes: AttentionSizes): ScoreOperand {
   const given = normaliseMatrix(value, argument, sizes);
   if (isFloat(given)) {
-    fail("dtype", argument, "a yes/no mask (Uint8Array or booleans, 1 = attend); numbers that are added to the scores are given as `bias`", describeContent(given));
+    fail(
+      "dtype",
+      argument,
+      "a yes/no mask (Uint8Array or booleans, 1 = attend); numbers that are added to the scores are given as `bias`",
+      describeContent(given),
+    );
   }
   const asBits = booleansToBytes(given, argument);
   if (!isBytes(asBits)) fail("dtype", argument, "a Uint8Array or booleans, 1 = attend", describeContent(asBits));
@@ -292,7 +350,12 @@ function readMask(value: unknown, argument: string, sizes: AttentionSizes): Scor
 function readBias(value: unknown, argument: string, sizes: AttentionSizes): ScoreOperand {
   const given = normaliseMatrix(value, argument, sizes);
   if (isBytes(given) || (typeof given === "object" && given !== null && Array.isArray((given as { data?: unknown }).data))) {
-    fail("dtype", argument, "numbers in a Float32Array that are added to the scores; a yes/no mask is given as `mask`", describeContent(given));
+    fail(
+      "dtype",
+      argument,
+      "numbers in a Float32Array that are added to the scores; a yes/no mask is given as `mask`",
+      describeContent(given),
+    );
   }
   const operand = readAnyTensor(given, argument);
   return broadcast(operand, sizes);
@@ -304,7 +367,12 @@ function normaliseMatrix(value: unknown, argument: string, sizes: AttentionSizes
   if (value instanceof Uint8Array || value instanceof Float32Array || value instanceof Uint8ClampedArray) {
     const wanted = sizes.seqLenQ * sizes.seqLenK;
     if (value.length !== wanted) {
-      fail("shape", argument, `${wanted} elements (seqLenQ ${sizes.seqLenQ} × seqLenK ${sizes.seqLenK}), or a tensor { data, shape }`, describeValue(value));
+      fail(
+        "shape",
+        argument,
+        `${wanted} elements (seqLenQ ${sizes.seqLenQ} × seqLenK ${sizes.seqLenK}), or a tensor { data, shape }`,
+        describeValue(value),
+      );
     }
     return { data: value, shape: [sizes.seqLenQ, sizes.seqLenK] };
   }
@@ -320,7 +388,11 @@ function booleansToBytes(value: unknown, argument: string): unknown {
 }
 
 function contentOf(value: unknown): unknown {
-  return value instanceof WasmBuffer ? value.data : typeof value === "object" && value !== null ? (value as { data?: unknown }).data : undefined;
+  return value instanceof WasmBuffer
+    ? value.data
+    : typeof value === "object" && value !== null
+      ? (value as { data?: unknown }).data
+      : undefined;
 }
 
 function isBytes(value: unknown): boolean {
@@ -331,7 +403,9 @@ function isBytes(value: unknown): boolean {
 function isFloat(value: unknown): boolean {
   const content = contentOf(value);
   if (content instanceof Float32Array || content instanceof Float64Array || content instanceof Uint16Array) return true;
-  return Array.isArray(content) ? content.some((element) => typeof element === "number") : Object.prototype.toString.call(content) === "[object Float16Array]";
+  return Array.isArray(content)
+    ? content.some((element) => typeof element === "number")
+    : Object.prototype.toString.call(content) === "[object Float16Array]";
 }
 
 function describeContent(value: unknown): string {
@@ -357,7 +431,12 @@ function broadcast(operand: Operand, sizes: AttentionSizes): ScoreOperand {
   if (!fits) {
     const { batchSize, numHeads, seqLenQ, seqLenK } = sizes;
     const names = `batchSize ${batchSize}, numHeads ${numHeads}, seqLenQ ${seqLenQ}, seqLenK ${seqLenK}`;
-    fail("shape", operand.argument, `a shape that broadcasts to ${formatShape([batchSize, numHeads, seqLenQ, seqLenK])} (${names})`, formatShape(shape));
+    fail(
+      "shape",
+      operand.argument,
+      `a shape that broadcasts to ${formatShape([batchSize, numHeads, seqLenQ, seqLenK])} (${names})`,
+      formatShape(shape),
+    );
   }
   return { operand, strides };
 }
@@ -404,7 +483,9 @@ function readVector(value: unknown, argument: string, length: number, name: stri
 
 function readList(value: unknown, argument: string): ArrayLike<unknown> {
   const list = typeof value === "object" && value !== null && "data" in value ? (value as { data: unknown }).data : value;
-  const isList = Array.isArray(list) || (ArrayBuffer.isView(list) && !(list instanceof DataView) && !(list instanceof BigInt64Array) && !(list instanceof BigUint64Array));
+  const isList =
+    Array.isArray(list) ||
+    (ArrayBuffer.isView(list) && !(list instanceof DataView) && !(list instanceof BigInt64Array) && !(list instanceof BigUint64Array));
   if (!isList) {
     const hint = list instanceof BigInt64Array || list instanceof BigUint64Array ? "; Array.from(list, Number) converts it" : "";
     fail("dtype", argument, "an array of numbers", describeValue(list) + hint);
@@ -421,10 +502,12 @@ function readReturnWeights(value: ReturnWeights, argument: string, sizes: Attent
     result.numWeights = 1;
     result.weightMean = true;
   } else {
-    if (typeof value !== "object" || value === null) fail("option", argument, 'true, false, "mean" or { heads: [...] }', describeValue(value));
+    if (typeof value !== "object" || value === null)
+      fail("option", argument, 'true, false, "mean" or { heads: [...] }', describeValue(value));
     checkOptionNames(value, HEADS_NAMES, argument);
     const list = value.heads;
-    if (!Array.isArray(list) || list.length === 0) fail("option", `${argument}.heads`, "an array of one or more query heads", describeValue(list));
+    if (!Array.isArray(list) || list.length === 0)
+      fail("option", `${argument}.heads`, "an array of one or more query heads", describeValue(list));
     const heads = list.map((head, i) => readInteger(head, `${argument}.heads[${i}]`, 0, sizes.numHeads - 1));
     if (new Set(heads).size !== heads.length) fail("option", `${argument}.heads`, "each head once", `[${heads.join(", ")}]`);
     result.weightHeads = heads;
@@ -464,7 +547,13 @@ export function writeScoreOptions(engine: Engine, score: CheckedScoreOptions, si
   const { memory } = engine;
   const base = block >>> 2;
   let next = at;
-  let mask = 0, bias = 0, keyLengths = 0, queryOffsets = 0, slopes = 0, sinks = 0, heads = 0;
+  let mask = 0,
+    bias = 0,
+    keyLengths = 0,
+    queryOffsets = 0,
+    slopes = 0,
+    sinks = 0,
+    heads = 0;
   if (score.mask !== undefined) {
     mask = placeRaw(engine, score.mask.operand, next);
     next += rawBytes(score.mask.operand);

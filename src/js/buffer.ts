@@ -88,9 +88,12 @@ export class WasmBuffer {
     const { memory } = this.#engine;
     // The last view is handed out again as long as it is alive.
     if (this.#data === undefined || !memory.owns(this.#data)) {
-      const view = this.#dtype === "float32" ? memory.viewFloat32(this.#pointer, this.#elements)
-        : this.#dtype === "float16" ? memory.viewUint16(this.#pointer, this.#elements)
-        : memory.viewUint8(this.#pointer, this.#elements);
+      const view =
+        this.#dtype === "float32"
+          ? memory.viewFloat32(this.#pointer, this.#elements)
+          : this.#dtype === "float16"
+            ? memory.viewUint16(this.#pointer, this.#elements)
+            : memory.viewUint8(this.#pointer, this.#elements);
       this.#data = view;
     }
     return this.#data;

@@ -122,13 +122,20 @@ export function failMemory(purpose: string, bytes: number, maximumBytes: number,
   const expected = `room for ${bytes} bytes`;
   const got = bytes > maximumBytes ? `a limit of ${maximumBytes} bytes` : "none left";
   throw create("memory", `${purpose}: could not get ${bytes} bytes of memory (${got}); nothing was changed, and smaller calls work`, {
-    argument: purpose, expected, got, cause,
+    argument: purpose,
+    expected,
+    got,
+    cause,
   });
 }
 
 /** Throws for the use of something that was disposed. */
 export function failDisposed(what: string): never {
-  throw create("disposed", `${what} was disposed and can't be used any more`, { argument: what, expected: "a live object", got: "a disposed one" });
+  throw create("disposed", `${what} was disposed and can't be used any more`, {
+    argument: what,
+    expected: "a live object",
+    got: "a disposed one",
+  });
 }
 
 /**
@@ -193,14 +200,17 @@ export function checkOptionNames(options: object, known: ReadonlySet<string>, ar
 
 function unknownOption(name: string, known: ReadonlySet<string>, argument: string): never {
   const names = [...known];
-  const near = names.map((other) => ({ other, cost: distance(name.toLowerCase(), other.toLowerCase()) }))
+  const near = names
+    .map((other) => ({ other, cost: distance(name.toLowerCase(), other.toLowerCase()) }))
     .filter(({ other, cost }) => cost <= Math.max(2, Math.floor(other.length / 3)))
     .sort((a, b) => a.cost - b.cost)
     .slice(0, 3)
     .map(({ other }) => other);
   const expected = near.length > 0 ? `a known option, perhaps ${near.join(" or ")}` : `one of ${names.join(", ")}`;
   throw create("option", `${argument}.${name}: there is no such option; expected ${expected}`, {
-    argument: `${argument}.${name}`, expected, got: name,
+    argument: `${argument}.${name}`,
+    expected,
+    got: name,
   });
 }
 

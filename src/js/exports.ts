@@ -1,7 +1,17 @@
 /** What both entries of the package export, beside their own `loadAttention`. */
 export { alibiSlopes } from "./alibi.js";
 export { AttentionError, type AttentionErrorCode, type AttentionErrorDetails } from "./errors.js";
-export { tensor, type DType, type Float16Data, type FloatData, type FloatTensor, type NestedBooleans, type NestedNumbers, type Tensor, type TensorLike } from "./tensor.js";
+export {
+  tensor,
+  type DType,
+  type Float16Data,
+  type FloatData,
+  type FloatTensor,
+  type NestedBooleans,
+  type NestedNumbers,
+  type Tensor,
+  type TensorLike,
+} from "./tensor.js";
 export type { Alignment, BiasLike, MaskLike, ReturnWeights, ScoreOptions } from "./attention-options.js";
 export type { AttentionBuffer, BufferData, BufferDType } from "./buffer.js";
 export type { Attention, Selection } from "./instance.js";

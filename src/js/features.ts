@@ -2,18 +2,79 @@
 
 // (module (func (result v128) (i8x16.splat (i32.const 0))))
 const SIMD_MODULE = [
-  0, 97, 115, 109, 1, 0, 0, 0, // magic, version 1
-  1, 5, 1, 96, 0, 1, 123, // type section: () -> v128
-  3, 2, 1, 0, // function section: one function of type 0
-  10, 8, 1, 6, 0, 65, 0, 253, 15, 11, // code: i32.const 0, i8x16.splat, end
+  0,
+  97,
+  115,
+  109,
+  1,
+  0,
+  0,
+  0, // magic, version 1
+  1,
+  5,
+  1,
+  96,
+  0,
+  1,
+  123, // type section: () -> v128
+  3,
+  2,
+  1,
+  0, // function section: one function of type 0
+  10,
+  8,
+  1,
+  6,
+  0,
+  65,
+  0,
+  253,
+  15,
+  11, // code: i32.const 0, i8x16.splat, end
 ];
 
 // (module (func (result v128) (f32x4.relaxed_madd (splat 0) (splat 0) (splat 0))))
 const RELAXED_SIMD_MODULE = [
-  0, 97, 115, 109, 1, 0, 0, 0,
-  1, 5, 1, 96, 0, 1, 123,
-  3, 2, 1, 0,
-  10, 19, 1, 17, 0, 65, 0, 253, 15, 65, 0, 253, 15, 65, 0, 253, 15, 253, 133, 2, 11, // three splats, f32x4.relaxed_madd (0x105)
+  0,
+  97,
+  115,
+  109,
+  1,
+  0,
+  0,
+  0,
+  1,
+  5,
+  1,
+  96,
+  0,
+  1,
+  123,
+  3,
+  2,
+  1,
+  0,
+  10,
+  19,
+  1,
+  17,
+  0,
+  65,
+  0,
+  253,
+  15,
+  65,
+  0,
+  253,
+  15,
+  65,
+  0,
+  253,
+  15,
+  253,
+  133,
+  2,
+  11, // three splats, f32x4.relaxed_madd (0x105)
 ];
 
 /** True when the engine knows WebAssembly SIMD, which everything here needs. */

@@ -8,7 +8,9 @@ import { checkOptionNames } from "./errors.js";
 import type { KvSource } from "./kv-source.js";
 import type { MemoryUsage } from "./memory.js";
 import {
-  scaledDotProductAttention, type ScaledDotProductAttentionOptions, type ScaledDotProductAttentionResult,
+  scaledDotProductAttention,
+  type ScaledDotProductAttentionOptions,
+  type ScaledDotProductAttentionResult,
 } from "./scaled-dot-product-attention.js";
 import type { Float16Data, Tensor, TensorLike } from "./tensor.js";
 
@@ -148,7 +150,12 @@ class Instance {
     return this.#engine.disposed;
   }
 
-  scaledDotProductAttention(query: unknown, key: unknown, value?: unknown, options?: ScaledDotProductAttentionOptions): ScaledDotProductAttentionResult<unknown> {
+  scaledDotProductAttention(
+    query: unknown,
+    key: unknown,
+    value?: unknown,
+    options?: ScaledDotProductAttentionOptions,
+  ): ScaledDotProductAttentionResult<unknown> {
     return scaledDotProductAttention(this.#engine, query, key, value, options);
   }
 

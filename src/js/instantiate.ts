@@ -18,7 +18,9 @@ export async function instantiate(factory: GlueFactory, module: WebAssembly.Modu
       factory({
         // The glue itself does not learn of failures in here, and would wait for ever: they go to `reject`.
         instantiateWasm(imports, receive) {
-          WebAssembly.instantiate(module, imports).then((instance) => receive(instance, module)).catch(reject);
+          WebAssembly.instantiate(module, imports)
+            .then((instance) => receive(instance, module))
+            .catch(reject);
           return {};
         },
         onAbort: reject,
@@ -57,9 +59,14 @@ export function needsThreads(module: WebAssembly.Module): boolean {
  * @returns What is wrong, in words; undefined when all is well.
  */
 export function selfTest(engine: Engine): string | undefined {
-  const heads = 2, length = 9, width = 13;
-  const wave = (seed: number): Float32Array => Float32Array.from({ length: heads * length * width }, (_, i) => Math.sin(i * seed + seed) * 1.5);
-  const query = wave(0.7), key = wave(1.3), value = wave(2.1);
+  const heads = 2,
+    length = 9,
+    width = 13;
+  const wave = (seed: number): Float32Array =>
+    Float32Array.from({ length: heads * length * width }, (_, i) => Math.sin(i * seed + seed) * 1.5);
+  const query = wave(0.7),
+    key = wave(1.3),
+    value = wave(2.1);
   const shape = [heads, length, width];
   let output: ArrayLike<number>;
   try {
@@ -79,7 +86,7 @@ export function selfTest(engine: Engine): string | undefined {
     const sum = weights.reduce((a, b) => a + b, 0);
     for (let d = 0; d < width; d++) {
       let expected = 0;
-      weights.forEach((weight, i) => (expected += (weight / sum) * value[(first + i) * width + d]!));
+      for (const [i, weight] of weights.entries()) expected += (weight / sum) * value[(first + i) * width + d]!;
       const got = output[row * width + d]!;
       if (!(Math.abs(got - expected) <= 1e-5)) return `element ${row * width + d} of the known case is ${got} instead of ${expected}`;
     }
@@ -89,7 +96,13 @@ export function selfTest(engine: Engine): string | undefined {
 
 /** Throws the "load" error for a build that computes wrong numbers. */
 export function failSelfTest(name: string, what: string): never {
-  return failWith("load", `${name}: this engine computes wrong numbers with the baseline build (${what}); attention-wasm can't be used in it`, {
-    argument: name, expected: "the known result of a small case", got: what,
-  });
+  return failWith(
+    "load",
+    `${name}: this engine computes wrong numbers with the baseline build (${what}); attention-wasm can't be used in it`,
+    {
+      argument: name,
+      expected: "the known result of a small case",
+      got: what,
+    },
+  );
 }

@@ -1,5 +1,5 @@
 /** `loadAttention`: which file, with how many threads, and why. */
-import { Engine } from "./engine.js";
+import type { Engine } from "./engine.js";
 import { checkOptionNames, describeValue, fail, failWith } from "./errors.js";
 import { hasRelaxedSimd, hasSimd, whyNoThreads } from "./features.js";
 import createGlue from "./glue.js";
@@ -46,11 +46,16 @@ const THREADS_TIMEOUT_MS = 10_000;
 export async function loadAttention(options: LoadOptions = {}): Promise<Attention> {
   checkOptionNames(options, OPTION_NAMES, "options");
   const { wasm, variant = "auto", threads = 1 } = options;
-  if (variant !== "auto" && variant !== "simd" && variant !== "relaxed") fail("option", "options.variant", '"auto", "simd" or "relaxed"', describeValue(variant));
+  if (variant !== "auto" && variant !== "simd" && variant !== "relaxed")
+    fail("option", "options.variant", '"auto", "simd" or "relaxed"', describeValue(variant));
   if (!Number.isInteger(threads) || threads < 1 || threads > MAX_THREADS) {
     fail("option", "options.threads", `a whole number from 1 to ${MAX_THREADS}`, describeValue(threads));
   }
-  if (!hasSimd()) failWith("load", "This engine has no WebAssembly SIMD, which attention-wasm needs (Chrome 91, Firefox 89, Safari 16.4, Node 18 or newer).");
+  if (!hasSimd())
+    failWith(
+      "load",
+      "This engine has no WebAssembly SIMD, which attention-wasm needs (Chrome 91, Firefox 89, Safari 16.4, Node 18 or newer).",
+    );
   if (wasm !== undefined) return loadGiven(wasm, variant, threads);
 
   const obstacle = threads > 1 ? whyNoThreads() : undefined;
@@ -70,7 +75,9 @@ export async function loadAttention(options: LoadOptions = {}): Promise<Attentio
 // Addresses are written out, one by one: bundlers find files only in this very form.
 function fileUrl(variant: Variant, hasThreads: boolean): URL {
   if (hasThreads) {
-    return variant === "relaxed" ? new URL("./attention.relaxed-threads.wasm", import.meta.url) : new URL("./attention.simd-threads.wasm", import.meta.url);
+    return variant === "relaxed"
+      ? new URL("./attention.relaxed-threads.wasm", import.meta.url)
+      : new URL("./attention.simd-threads.wasm", import.meta.url);
   }
   return variant === "relaxed" ? new URL("./attention.relaxed.wasm", import.meta.url) : new URL("./attention.simd.wasm", import.meta.url);
 }
@@ -81,12 +88,18 @@ async function loadVariant(variant: "auto" | Variant, threads: number, threadsRe
   if (variant === "simd") {
     reason = "asked for by name";
   } else if (!hasRelaxedSimd()) {
-    if (variant === "relaxed") failWith("load", 'This engine has no relaxed SIMD; variant "auto" or "simd" works in it.', { argument: "options.variant" });
+    if (variant === "relaxed")
+      failWith("load", 'This engine has no relaxed SIMD; variant "auto" or "simd" works in it.', { argument: "options.variant" });
     reason = "the engine has no relaxed SIMD";
   } else {
     try {
       const { engine, wrong } = await loadFile("relaxed", threads);
-      if (wrong === undefined) return finish(engine, variant === "auto" ? "the engine has relaxed SIMD, and it passed the self-test" : "asked for by name", threadsReason);
+      if (wrong === undefined)
+        return finish(
+          engine,
+          variant === "auto" ? "the engine has relaxed SIMD, and it passed the self-test" : "asked for by name",
+          threadsReason,
+        );
       engine.dispose();
       if (variant === "relaxed") failSelfTestOfRelaxed(wrong);
       reason = `the relaxed build failed the self-test (${wrong})`;
@@ -104,7 +117,9 @@ async function loadVariant(variant: "auto" | Variant, threads: number, threadsRe
 }
 
 function failSelfTestOfRelaxed(wrong: string): never {
-  return failWith("load", `The relaxed build computes wrong numbers in this engine (${wrong}); variant "auto" or "simd" works in it.`, { argument: "options.variant" });
+  return failWith("load", `The relaxed build computes wrong numbers in this engine (${wrong}); variant "auto" or "simd" works in it.`, {
+    argument: "options.variant",
+  });
 }
 
 async function loadFile(variant: Variant, threads: number): Promise<{ engine: Engine; wrong: string | undefined; name: string }> {
@@ -122,7 +137,8 @@ async function loadGiven(wasm: NonNullable<LoadOptions["wasm"]>, variant: "auto"
   let threadsReason: string | undefined;
   if (needsThreads(module)) {
     const obstacle = whyNoThreads();
-    if (obstacle !== undefined) failWith("load", `${name}: this build has threads, which can't be used here (${obstacle})`, { argument: name });
+    if (obstacle !== undefined)
+      failWith("load", `${name}: this build has threads, which can't be used here (${obstacle})`, { argument: name });
     engine = await withThreads(module, name, threads);
   } else {
     engine = await instantiate(createGlue, module, name);

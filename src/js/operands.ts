@@ -39,7 +39,12 @@ export interface Operand {
 export function readTensor(value: unknown, argument: string): Operand {
   const operand = readAnyTensor(value, argument);
   if (operand.dtype === "uint8") {
-    fail("dtype", argument, 'float32 data (Float32Array), or float16 (Float16Array, or Uint16Array with dtype: "float16")', describeValue(operand.data));
+    fail(
+      "dtype",
+      argument,
+      'float32 data (Float32Array), or float16 (Float16Array, or Uint16Array with dtype: "float16")',
+      describeValue(operand.data),
+    );
   }
   return operand;
 }
@@ -59,7 +64,12 @@ export function readAnyTensor(value: unknown, argument: string): Operand {
     dtype = "float32";
   } else if (data instanceof Uint16Array) {
     if ((given.dtype ?? given.type) !== "float16") {
-      fail("dtype", argument, 'float32 data, or dtype: "float16" beside a Uint16Array of float16 bits', `a Uint16Array with dtype ${describeValue(given.dtype)}`);
+      fail(
+        "dtype",
+        argument,
+        'float32 data, or dtype: "float16" beside a Uint16Array of float16 bits',
+        `a Uint16Array with dtype ${describeValue(given.dtype)}`,
+      );
     }
     dtype = "float16";
   } else if (data instanceof Uint8Array || data instanceof Uint8ClampedArray) {
@@ -82,15 +92,23 @@ function failTensor(value: unknown, argument: string): never {
     return fail("dtype", argument, "a tensor { data, shape }", `${describeValue(value)}; tensor(${argument}) makes one from nested arrays`);
   }
   if (ArrayBuffer.isView(value)) {
-    return fail("dtype", argument, "a tensor { data, shape }", `${describeValue(value)} without a shape; tensor(${argument}, shape) makes one`);
+    return fail(
+      "dtype",
+      argument,
+      "a tensor { data, shape }",
+      `${describeValue(value)} without a shape; tensor(${argument}, shape) makes one`,
+    );
   }
   return fail("dtype", argument, "a tensor { data, shape }", describeValue(value));
 }
 
 function failData(data: object, argument: string): never {
-  const hint = data instanceof Float64Array ? "; Float32Array.from(data) converts it"
-    : data instanceof BigInt64Array || data instanceof BigUint64Array ? "; Float32Array.from(data, Number) converts it"
-    : "";
+  const hint =
+    data instanceof Float64Array
+      ? "; Float32Array.from(data) converts it"
+      : data instanceof BigInt64Array || data instanceof BigUint64Array
+        ? "; Float32Array.from(data, Number) converts it"
+        : "";
   return fail("dtype", `${argument}.data`, "a Float32Array", describeValue(data) + hint);
 }
 

@@ -1,7 +1,13 @@
 /** Attention itself: `attn.scaledDotProductAttention(query, key, value, options)`. */
 import { AttentionBlock as Word, ATTENTION_BLOCK_WORDS, KvType, MatrixStage } from "./attention-block.js";
 import {
-  readScoreOptions, SCORE_OPTIONS, scoreBytes, writeScoreOptions, type AttentionSizes, type CheckedScoreOptions, type ScoreOptions,
+  readScoreOptions,
+  SCORE_OPTIONS,
+  scoreBytes,
+  writeScoreOptions,
+  type AttentionSizes,
+  type CheckedScoreOptions,
+  type ScoreOptions,
 } from "./attention-options.js";
 import type { AttentionBuffer } from "./buffer.js";
 import type { Engine } from "./engine.js";
@@ -10,7 +16,17 @@ import { Status } from "./glue-module.js";
 import { KvSource } from "./kv-source.js";
 import { staged } from "./memory.js";
 import {
-  float32Bytes, locateOperand, placeFloat32, placeRaw, rawBytes, readResult, readTensor, resultBytes, resultKind, type Operand, type ResultKind,
+  float32Bytes,
+  locateOperand,
+  placeFloat32,
+  placeRaw,
+  rawBytes,
+  readResult,
+  readTensor,
+  resultBytes,
+  resultKind,
+  type Operand,
+  type ResultKind,
 } from "./operands.js";
 import { checkAddressable } from "./sizes.js";
 import type { FloatTensor, Tensor, TensorLike } from "./tensor.js";
@@ -87,12 +103,14 @@ export function scaledDotProductAttention(
   if (keyLike instanceof KvSource) {
     kv = keyLike;
     if (givenOptions !== undefined) {
-      if (valueLike !== undefined) fail("option", "value", "nothing: the cache holds the values, and the options come third", describeValue(valueLike));
+      if (valueLike !== undefined)
+        fail("option", "value", "nothing: the cache holds the values, and the options come third", describeValue(valueLike));
     } else {
       options = valueLike as ScaledDotProductAttentionOptions | undefined;
     }
     kv.checkUsable("key");
-    if (kv.engine !== engine) failWith("option", "key: expected a cache of this instance, got one of another instance", { argument: "key" });
+    if (kv.engine !== engine)
+      failWith("option", "key: expected a cache of this instance, got one of another instance", { argument: "key" });
   }
 
   // ---- what was given --------------------------------------------------------------------------------------------
@@ -247,7 +265,8 @@ export function scaledDotProductAttention(
   wordsNow[word + Word.matrix] = score.numWeights === 0 ? 0 : base + atWeights;
   wordsNow[word + Word.matrixStage] = score.numWeights === 0 ? MatrixStage.none : MatrixStage.weights;
   // A target of the caller in WASM memory is written by the computation itself, so what else can fail comes before.
-  const early = target !== undefined && target.pointer !== 0 ? reserve(engine, weightElements, scoreElements, wantsLse ? rows : 0) : undefined;
+  const early =
+    target !== undefined && target.pointer !== 0 ? reserve(engine, weightElements, scoreElements, wantsLse ? rows : 0) : undefined;
   forward(engine, block, "scaledDotProductAttention");
 
   // ---- results out -----------------------------------------------------------------------------------------------
@@ -308,7 +327,13 @@ function checkKeyValue(query: Operand, q: Extents, key: Operand, value: Operand,
   if (v.heads !== k.heads) fail("shape", "value", `${k.heads} heads like the key`, sized("heads", v.heads, value));
   if (v.length !== k.length) fail("shape", "value", `seqLenK ${k.length} like the key`, sized("seqLenK", v.length, value));
   return {
-    batchSize: q.batch, numHeads: q.heads, numKvHeads: k.heads, seqLenQ: q.length, seqLenK: k.length, headDim: q.width, valueDim: v.width,
+    batchSize: q.batch,
+    numHeads: q.heads,
+    numKvHeads: k.heads,
+    seqLenQ: q.length,
+    seqLenK: k.length,
+    headDim: q.width,
+    valueDim: v.width,
   };
 }
 
@@ -341,7 +366,8 @@ function sized(name: string, size: number, operand: Operand): string {
 
 function weightShape(rank: number, { batchSize, seqLenQ, seqLenK, numHeads }: AttentionSizes, score: CheckedScoreOptions): number[] {
   const shape = rank === 4 ? [batchSize] : [];
-  if (!score.weightMean && (rank > 2 || score.weightHeads !== undefined)) shape.push(score.weightHeads === undefined ? numHeads : score.numWeights);
+  if (!score.weightMean && (rank > 2 || score.weightHeads !== undefined))
+    shape.push(score.weightHeads === undefined ? numHeads : score.numWeights);
   shape.push(seqLenQ, seqLenK);
   return shape;
 }
@@ -381,7 +407,9 @@ export function forward(engine: Engine, block: number, what: string): void {
 function failStatus(engine: Engine, block: number, status: number, what: string): never {
   const { memory } = engine;
   if (status === Status.outOfMemory) failMemory(what, memory.words[(block >>> 2) + Word.scratchBytes]! >>> 0, memory.usage.maximumBytes);
-  return failWith(status === Status.invalidOption ? "option" : "shape", `${what}: the core refused the arguments (status ${status})`, { argument: what });
+  return failWith(status === Status.invalidOption ? "option" : "shape", `${what}: the core refused the arguments (status ${status})`, {
+    argument: what,
+  });
 }
 
 // ---- outputs -------------------------------------------------------------------------------------------------------
@@ -413,7 +441,10 @@ function bytesOf(operand: Operand): number {
 function checkCacheOverlap(target: Operand, kv: KvSource, sizes: AttentionSizes): void {
   const bytesPerElement = kv.kvType === KvType.f16 ? 2 : 4;
   const end = target.pointer + bytesOf(target);
-  const spans: [number, Strides][] = [[kv.keyPointer, kv.keyStrides], [kv.valuePointer, kv.valueStrides]];
+  const spans: [number, Strides][] = [
+    [kv.keyPointer, kv.keyStrides],
+    [kv.valuePointer, kv.valueStrides],
+  ];
   for (const [pointer, strides] of spans) {
     if (pointer < end && target.pointer < pointer + strides.batch * sizes.batchSize * bytesPerElement) {
       fail("option", "options.out", "memory that does not overlap the cache", "memory that overlaps the cache");

@@ -21,6 +21,10 @@ export function countElements(shape: ArrayLike<number>, argument: string): numbe
 /** Throws for a product that no memory of 32-bit addresses can hold. */
 export function checkAddressable(bytes: number, what: string): void {
   if (!(bytes < 2 ** 32)) {
-    failWith("shape", `${what}: expected fewer than 2^32 bytes, got ${bytes}`, { argument: what, expected: "fewer than 2^32 bytes", got: String(bytes) });
+    failWith("shape", `${what}: expected fewer than 2^32 bytes, got ${bytes}`, {
+      argument: what,
+      expected: "fewer than 2^32 bytes",
+      got: String(bytes),
+    });
   }
 }

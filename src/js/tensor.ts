@@ -81,7 +81,8 @@ export function tensor(
   options?: { dtype?: DType },
 ): Tensor<unknown> {
   const dtype = options?.dtype;
-  if (dtype !== undefined && dtype !== "float16" && dtype !== "float32") fail("option", "options.dtype", '"float32" or "float16"', describeValue(dtype));
+  if (dtype !== undefined && dtype !== "float16" && dtype !== "float32")
+    fail("option", "options.dtype", '"float32" or "float16"', describeValue(dtype));
   if (Array.isArray(data)) {
     if (dtype === "float16") fail("dtype", "data", "a Uint16Array or Float16Array for float16", describeValue(data));
     const nested = flatten(data, "data");
@@ -93,7 +94,12 @@ export function tensor(
   else if (data instanceof Uint16Array && dtype === "float16") kept = data;
   else {
     const hint = (data as unknown) instanceof Uint16Array ? ' (float16 bits need { dtype: "float16" })' : "";
-    fail("dtype", "data", "a Float32Array, Float64Array, Float16Array, Uint8Array or nested arrays of numbers or booleans", describeValue(data) + hint);
+    fail(
+      "dtype",
+      "data",
+      "a Float32Array, Float64Array, Float16Array, Uint8Array or nested arrays of numbers or booleans",
+      describeValue(data) + hint,
+    );
   }
   if (dtype !== undefined && (dtype === "float16") !== (kept instanceof Uint16Array || isFloat16Array(kept))) {
     fail("dtype", "data", `${dtype} elements`, describeValue(data));

@@ -17,7 +17,8 @@ export async function compileSource(source: WasmSource | PromiseLike<WasmSource>
     return failLoad("options.wasm", `the promise was rejected (${messageOf(cause)})`, cause);
   }
   if (given instanceof WebAssembly.Module) return given;
-  if (typeof Response === "function" && given instanceof Response) return compileResponse(given, given.url === "" ? "the given Response" : given.url);
+  if (typeof Response === "function" && given instanceof Response)
+    return compileResponse(given, given.url === "" ? "the given Response" : given.url);
   if (given instanceof URL || typeof given === "string") return compileUrl(given);
   if (isBytes(given)) return compileBytes(given, "the given bytes");
   return fail("option", "options.wasm", "a URL, a string, bytes, a Response or a WebAssembly.Module", describeValue(given));
@@ -93,7 +94,9 @@ function isBytes(value: unknown): value is BufferSource {
 function describeBytes(bytes: Uint8Array, type: string): string {
   const typed = type === "" ? "" : ` (content type ${type})`;
   if (bytes.length === 0) return `an empty file${typed}`;
-  const start = String.fromCharCode(...bytes.subarray(0, 60)).replace(/[^\x20-\x7e]+/g, " ").trim();
+  const start = String.fromCharCode(...bytes.subarray(0, 60))
+    .replace(/[^\x20-\x7e]+/g, " ")
+    .trim();
   const kind = /^\s*<(!doctype|html|head|body)/i.test(start) ? "an HTML page" : `${bytes.length} bytes`;
   return `${kind}${typed} that begin${kind === "an HTML page" ? "s" : ""} with ${JSON.stringify(start)}`;
 }
@@ -107,7 +110,8 @@ async function readFileInNode(path: string | URL, name: string): Promise<BufferS
   const specifier = ["node", "fs"].join(":");
   const { process } = globalThis as unknown as { process: { getBuiltinModule?: (id: string) => unknown } };
   try {
-    const fs = (process.getBuiltinModule?.(specifier) ?? (await import(/* webpackIgnore: true */ /* @vite-ignore */ specifier))) as FileSystem;
+    const fs = (process.getBuiltinModule?.(specifier) ??
+      (await import(/* webpackIgnore: true */ /* @vite-ignore */ specifier))) as FileSystem;
     return (await fs.promises.readFile(path)) as Uint8Array<ArrayBuffer>;
   } catch (cause) {
     return failLoad(name, `no readable file (${messageOf(cause)})`, cause);
