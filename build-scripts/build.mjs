@@ -2,7 +2,7 @@
  * Builds what is published into dist/: the WebAssembly binaries with their glue, and the JavaScript with its types.
  * By hand: npm run build, npm run build:wasm, npm run build:js
  */
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { assemble } from "./lib/assemble.mjs";
@@ -27,23 +27,6 @@ export async function build({ what = "all", browser = false } = {}) {
 
 async function buildWasm({ generator }) {
   for (const { preset } of variants) await cmakeBuild(preset, "attn_wasm", generator);
-  checkGlue();
-}
-
-/** One glue file serves two binaries, which is only right while Emscripten makes the same one for both. */
-function checkGlue() {
-  const first = new Map();
-  for (const { preset, glue } of variants) {
-    const text = readFileSync(join(buildDir, preset, "attention.mjs"), "utf8");
-    const other = first.get(glue);
-    if (other === undefined) first.set(glue, { preset, text });
-    else if (other.text !== text) {
-      throw new Problem(
-        `The glue of ${preset} differs from that of ${other.preset}, but one ${glue} is shipped for both: they must import and ` +
-          `export the same names (compare build/${preset}/attention.mjs with build/${other.preset}/attention.mjs).`,
-      );
-    }
-  }
 }
 
 /** Plain tsc: what is published is the source without its types, file by file. */
