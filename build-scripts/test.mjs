@@ -44,6 +44,8 @@ const runnerArguments = [...words.filter((word) => !(word in groups)), ...(split
 
 await main(async () => {
   await setUp();
+  // The runner of ONNX's cases has totals of its own, in which operators that are not offered count as skipped on purpose.
+  if (names.length === 1 && names[0] === "onnx") return (await runOnnx()).code;
   return runStages((names.length > 0 ? names : all).flatMap((name) => groups[name]()));
 });
 
@@ -107,13 +109,19 @@ async function testBrowser() {
   return testVitest("browser", { CHROMIUM: chromium });
 }
 
-/** npm run test:onnx -- FOLDER */
+/** ONNX's cases as one stage among others; there the operators that are not offered are not mentioned. */
 async function testOnnx() {
+  const { code, output } = await runOnnx();
+  const [, passed, failed] = /^(\d+) passed, (\d+) failed, \d+ skipped$/m.exec(output) ?? [];
+  if (passed === undefined) return checked(code, tally());
+  if (code === 0 && passed === "0") throw new Skipped("no folder with ONNX's test data was given (ATTENTION_ONNX_DATA).");
+  return checked(code, tally(Number(passed), Number(failed)));
+}
+
+/** npm run test:onnx -- FOLDER */
+async function runOnnx() {
   await pack();
-  const runner = join(root, "tests/onnx/run.mjs");
-  const { code, output } = await runVisibly(process.execPath, [runner, ...runnerArguments], { capture: true });
-  const line = /(\d+) passed, (\d+) failed(?:, (\d+) skipped)?/.exec(output);
-  return checked(code, line ? tally(Number(line[1]), Number(line[2]), 0) : tally());
+  return runVisibly(process.execPath, [join(root, "tests/onnx/run.mjs"), ...runnerArguments], { capture: true });
 }
 
 /** A runner that fails without a failed test, or that ran nothing, has failed. */
