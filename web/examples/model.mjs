@@ -85,6 +85,22 @@ function unknownVector(text, table) {
   return Float32Array.from(table.mean, (value) => value + 0.5 * normal());
 }
 
+/** @type {WeakMap<import("./word-table.mjs").WordTable, Map<number, ReturnType<typeof makeWeights>>>} */
+const made = new WeakMap();
+
+/**
+ * makeWeights, remembered: the page needs them at every key that is pressed.
+ * @param {number} numHeads
+ * @param {import("./word-table.mjs").WordTable} table
+ */
+export function weightsFor(numHeads, table) {
+  const ofTable = made.get(table) ?? new Map();
+  made.set(table, ofTable);
+  const weights = ofTable.get(numHeads) ?? makeWeights(numHeads, table);
+  ofTable.set(numHeads, weights);
+  return weights;
+}
+
 /**
  * The weights as attn.selfAttention takes them, [out, in], y = x · Wᵀ + b. All [kEmbedDim, kEmbedDim]; bq, bk [kEmbedDim].
  *
@@ -97,7 +113,7 @@ function unknownVector(text, table) {
  * @param {number} numHeads one of kHeadCounts
  * @param {import("./word-table.mjs").WordTable} table
  */
-export function makeWeights(numHeads, table) {
+function makeWeights(numHeads, table) {
   if (!kHeadCounts.includes(numHeads)) throw new Error(`heads: expected one of ${kHeadCounts.join(", ")}, got ${numHeads}`);
   const headDim = kEmbedDim / numHeads;
   const wq = new Float32Array(kEmbedDim * kEmbedDim);
@@ -118,19 +134,21 @@ export function makeWeights(numHeads, table) {
         wk[at(i, j)] = value;
       }
     }
-    const gain = Math.sqrt(headDim) * (shift === 0 ? -kSelfGain : kNeighbourGain) * (2 / positionDim);
+    // Half of the gain (its root) goes to the query and half to the key, as with the words.
+    const position = Math.sqrt((Math.sqrt(headDim) * (shift === 0 ? kSelfGain : kNeighbourGain) * 2) / positionDim);
+    const sign = shift === 0 ? -1 : 1;
     for (let f = 0; f < positionDim / 2; f++) {
       // Spread over all speeds, because fast ones alone would not tell 1 from 3, and slow ones alone not 1 from 2.
       const speed = Math.floor((f * kSpeeds.length * 2) / positionDim);
       const column = kWordDim + 2 * speed;
       const row = wordDim + 2 * f;
       const [sin, cos] = [Math.sin(kSpeeds[speed] * shift), Math.cos(kSpeeds[speed] * shift)];
-      wq[at(row, column)] = gain * cos; // sin(a + b) = sin a · cos b + cos a · sin b
-      wq[at(row, column + 1)] = gain * sin;
-      wq[at(row + 1, column)] = -gain * sin; // cos(a + b) = cos a · cos b - sin a · sin b
-      wq[at(row + 1, column + 1)] = gain * cos;
-      wk[at(row, column)] = 1;
-      wk[at(row + 1, column + 1)] = 1;
+      wq[at(row, column)] = sign * position * cos; // sin(a + b) = sin a · cos b + cos a · sin b
+      wq[at(row, column + 1)] = sign * position * sin;
+      wq[at(row + 1, column)] = -sign * position * sin; // cos(a + b) = cos a · cos b - sin a · sin b
+      wq[at(row + 1, column + 1)] = sign * position * cos;
+      wk[at(row, column)] = position;
+      wk[at(row + 1, column + 1)] = position;
     }
   }
   const wv = orthogonal(kEmbedDim, 11);

@@ -3,12 +3,16 @@
  * Self-attention of a sentence, step by step, in the terminal: what `npm start` runs once the package is built.
  * The library does the calculation (stages.mjs calls it); this file prints it, and compares it with plain float64 loops.
  */
+/**
+ * @typedef {import("./stages.mjs").Run} Run
+ * @typedef {import("./word-table.mjs").WordTable} WordTable
+ */
 import { parseArgs } from "node:util";
 import { readWordTable } from "./files.mjs";
 import { largestDifference, meanOfHeads, rowFacts } from "./matrix.mjs";
-import { describeHead, describeHeads, kEmbedDim, kHeadCounts, kPositionDim, kWordDim, makeWeights } from "./model.mjs";
+import { describeHead, describeHeads, kEmbedDim, kHeadCounts, kPositionDim, kWordDim, weightsFor } from "./model.mjs";
 import { selfAttentionFloat64 } from "./reference.mjs";
-import { kStages, runSentence } from "./stages.mjs";
+import { kStages, nearestToOutput, runSentence } from "./stages.mjs";
 import { drawMatrix } from "./terminal-matrix.mjs";
 import { kMaxTokens } from "./tokenize.mjs";
 
@@ -41,6 +45,8 @@ async function main() {
   printSentence(run, table, attn, milliseconds);
   printSteps(run);
   for (const heads of options.show) printMatrix(run, heads);
+  const last = run.tokens.length - 1;
+  console.log(`Nearest words to the output of "${run.tokens[last].text}": ${nearestToOutput(run, table, last).join(", ")}.\n`);
   printCheck(run, table);
 }
 
@@ -67,13 +73,14 @@ async function importLibrary() {
   try {
     return await import("attention-wasm");
   } catch (error) {
-    if (error.code !== "ERR_MODULE_NOT_FOUND") throw error;
+    if (/** @type {NodeJS.ErrnoException} */ (error).code !== "ERR_MODULE_NOT_FOUND") throw error;
     throw new Error("the package is not built yet: run `npm start` in the folder of the repository, it builds what is missing.");
   }
 }
 
+/** @param {Run} run @param {WordTable} table @param {import("attention-wasm").Attention} attn @param {number} milliseconds */
 function printSentence(run, table, attn, milliseconds) {
-  const named = (kind) => [...new Map(run.tokens.filter((token) => token.kind === kind).map((token) => [token.text, token])).values()];
+  const named = (/** @type {string} */ kind) => [...new Map(run.tokens.filter((token) => token.kind === kind).map((token) => [token.text, token])).values()];
   console.log(bold(run.tokens.map((token) => token.text).join(" ")));
   console.log(
     `${run.tokens.length} words and signs, looked up in ${table.words.length} word vectors of ${kWordDim} numbers; ` +
@@ -88,16 +95,17 @@ function printSentence(run, table, attn, milliseconds) {
   console.log(`The weights are made by hand, not trained, and the same every time: ${describeHeads(run.numHeads)}.\n`);
 }
 
-/** Each of the seven steps: name, formula, shape, and a few numbers of the last word. */
+/** Each of the seven steps: name, formula, shape, and a few numbers of the last word. @param {Run} run */
 function printSteps(run) {
   const row = run.tokens.length - 1;
   const head = run.numHeads === 1 ? 0 : run.numHeads - 1;
   console.log(`${bold("The steps")}   numbers: the row of "${run.tokens[row].text}", in head ${head + 1} where there are heads`);
+  const stagesInOrder = /** @type {[import("./stages.mjs").StageName, import("./stages.mjs").StageText][]} */ (Object.entries(kStages));
   let lastStep = -1;
-  for (const [name, { step, title, formula, perHead }] of Object.entries(kStages)) {
+  for (const [name, { step, title, formula, perHead }] of stagesInOrder) {
     if (name === "maskedScores" && !run.causal) continue;
     const { shape, data } = run.stages[name];
-    const width = shape.at(-1);
+    const width = shape[shape.length - 1];
     const from = ((perHead ? head * run.tokens.length : 0) + row) * width;
     const numbers = Array.from(data.subarray(from, from + Math.min(4, width)), (value) => shortNumber(value).padStart(7)).join(" ");
     const number = step === 0 || step === lastStep ? " " : String(step);
@@ -109,6 +117,7 @@ function printSteps(run) {
   console.log(dim(`  X is ${kWordDim} numbers of the word and ${kPositionDim} of its position, ${kEmbedDim} in all; d = ${run.headDim}.\n`));
 }
 
+/** @param {Run} run @param {number[]} heads */
 function printMatrix(run, heads) {
   const weights = meanOfHeads(run.stages.weights, heads);
   const which = heads.length === 1 ? `head ${heads[0] + 1} of ${run.numHeads}, ${describeHead(heads[0], run.numHeads)}` : `mean of ${heads.length} heads`;
@@ -117,14 +126,13 @@ function printMatrix(run, heads) {
   console.log(drawMatrix(weights, tokens, { width: terminalWidth(), colour: useColour(), causal: run.causal }));
   const column = rowFacts(weights, tokens.length - 1);
   const entropy = `entropy ${column.entropy.toFixed(2)} bits of at most ${Math.log2(tokens.length).toFixed(2)}`;
-  console.log(`"${tokens.at(-1)}" looks most at "${tokens[column.column]}" (${column.largest.toFixed(3)}); ${entropy}.`);
-  console.log(`Nearest words to its output: ${run.nearest.at(-1).join(", ")}.\n`);
+  console.log(`"${tokens.at(-1)}" looks most at "${tokens[column.column]}" (${column.largest.toFixed(3)}); ${entropy}.\n`);
 }
 
-/** Compares with float64; a difference beyond the tolerance is a failure of the program, not a remark. */
+/** Compares with float64; a difference beyond the tolerance is a failure of the program, not a remark. @param {Run} run @param {WordTable} table */
 function printCheck(run, table) {
   const { stages, numHeads, causal, tokens } = run;
-  const expected = selfAttentionFloat64(stages.input.data, makeWeights(numHeads, table), { numHeads, embedDim: kEmbedDim, causal });
+  const expected = selfAttentionFloat64(stages.input.data, weightsFor(numHeads, table), { numHeads, embedDim: kEmbedDim, causal });
   const weights = largestDifference(stages.weights.data, expected.weights);
   const output = largestDifference(stages.output.data, expected.output);
   let sums = 0;
@@ -132,7 +140,7 @@ function printCheck(run, table) {
     const one = meanOfHeads(stages.weights, [head]);
     for (let row = 0; row < tokens.length; row++) sums = Math.max(sums, Math.abs(rowFacts(one, row).sum - 1));
   }
-  const short = (value) => value.toExponential(1);
+  const short = (/** @type {number} */ value) => value.toExponential(1);
   console.log(
     `Against plain float64 loops: weights differ by at most ${short(weights)}, outputs by ${short(output)} (allowed ${short(kTolerance)}); ` +
       `row sums differ from 1 by ${short(sums)} (allowed ${short(kRowSumTolerance)}).`,
@@ -151,19 +159,23 @@ function useColour() {
   return process.stdout.isTTY === true && !process.env.NO_COLOR && process.stdout.getColorDepth() >= 8;
 }
 
+/** @param {number} value */
 function shortNumber(value) {
   if (!Number.isFinite(value)) return value > 0 ? "∞" : value < 0 ? "-∞" : "NaN";
   return value.toFixed(Math.abs(value) >= 100 ? 1 : 3);
 }
 
+/** @param {string} text @param {number} code */
 function style(text, code) {
   return process.stdout.isTTY && !process.env.NO_COLOR ? `\u001b[${code}m${text}\u001b[0m` : text;
 }
 
+/** @param {string} text */
 function bold(text) {
   return style(text, 1);
 }
 
+/** @param {string} text */
 function dim(text) {
   return style(text, 2);
 }
@@ -171,6 +183,6 @@ function dim(text) {
 try {
   await main();
 } catch (error) {
-  console.error(`sentence: ${error.message}`);
+  console.error(`sentence: ${error instanceof Error ? error.message : error}`);
   process.exitCode = 1;
 }

@@ -16,7 +16,6 @@
  * @property {number} headDim
  * @property {boolean} causal
  * @property {Record<StageName, Stage>} stages
- * @property {string[][]} nearest      per token, the words of the table nearest to its output, nearest first
  *
  * @typedef {object} StageText
  * @property {number} step             1 to 7; 0 for the input
@@ -25,7 +24,7 @@
  * @property {string} hint             what to look for
  * @property {boolean} perHead
  */
-import { embed, kEmbedDim, kWordDim, makeWeights } from "./model.mjs";
+import { embed, kEmbedDim, kWordDim, weightsFor } from "./model.mjs";
 import { kMaxTokens, tokenize } from "./tokenize.mjs";
 import { nearestWords } from "./word-table.mjs";
 
@@ -92,7 +91,7 @@ export function runSentence(attn, table, sentence, { numHeads, causal }) {
   }
   const seqLen = tokens.length;
   const square = [kEmbedDim, kEmbedDim];
-  const { wq, wk, wv, wo, bq, bk } = makeWeights(numHeads, table);
+  const { wq, wk, wv, wo, bq, bk } = weightsFor(numHeads, table);
   const input = { data: embed(tokens, table), shape: [seqLen, kEmbedDim] };
   const { output, steps } = attn.selfAttention(
     input,
@@ -119,10 +118,19 @@ export function runSentence(attn, table, sentence, { numHeads, causal }) {
       }),
     )
   );
-  return {
-    sentence, tokens, numHeads, headDim: kEmbedDim / numHeads, causal, stages,
-    nearest: tokens.map((_, row) => nearestWords(table, output.data.subarray(row * kEmbedDim, row * kEmbedDim + kWordDim), 3)),
-  };
+  return { sentence, tokens, numHeads, headDim: kEmbedDim / numHeads, causal, stages };
+}
+
+/**
+ * The words of the table nearest to the output of one token: what the word means once it has looked around.
+ * @param {Run} run
+ * @param {import("./word-table.mjs").WordTable} table
+ * @param {number} row
+ * @returns {string[]} nearest first
+ */
+export function nearestToOutput(run, table, row) {
+  const { data } = run.stages.output;
+  return nearestWords(table, data.subarray(row * kEmbedDim, row * kEmbedDim + kWordDim), 3);
 }
 
 /**

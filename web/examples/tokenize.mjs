@@ -1,6 +1,8 @@
 /**
  * Sentence → tokens, and for each token the word of the table it is looked up as.
  *
+ * @typedef {import("./word-table.mjs").WordTable} WordTable
+ *
  * @typedef {object} Token
  * @property {string} text           as it is shown
  * @property {string | undefined} word   the table's word whose vector is used; undefined when the table has none that would do
@@ -14,12 +16,16 @@ export const kMaxTokens = 256;
 // they would reach the terminal.
 const kToken = /\p{L}[\p{L}\p{M}]*(?:'\p{L}+)*|\p{N}+|\p{Extended_Pictographic}(?:\u200d|\ufe0f|\p{Emoji_Modifier}|\p{Extended_Pictographic})*|[\p{P}\p{S}]/gu;
 
-// The table has no single letters and no apostrophes. These stand in for its gaps; every use is reported.
+/**
+ * The table has no single letters and no apostrophes. These stand in for its gaps; every use is reported.
+ * @type {Record<string, string>}
+ */
 const kStandIns = {
   a: "an", i: "me", "n't": "not", "'s": "is", "'re": "are", "'m": "am", "'ve": "have", "'ll": "will", "'d": "would",
   "[": "(", "]": ")", "{": "(", "}": ")", "…": ".", "–": "-", "—": "-", "“": '"', "”": '"', "«": '"', "»": '"',
 };
 const kDigits = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"];
+/** What stands before the n't of can't, won't, shan't. @type {Record<string, string>} */
 const kIrregular = { ca: "can", wo: "will", sha: "shall" };
 const kIsAfter = /^(?:it|he|she|that|this|what|who|where|here|there|how|when|why|let)$/;
 const kEndings = [
@@ -29,7 +35,7 @@ const kEndings = [
 
 /**
  * @param {string} sentence
- * @param {import("./word-table.mjs").WordTable} table
+ * @param {WordTable} table
  * @returns {Token[]}
  */
 export function tokenize(sentence, table) {
@@ -44,14 +50,13 @@ export function tokenize(sentence, table) {
 function splitContraction(part) {
   const match = /^(.+)(n't|'(?:re|m|ve|ll|d|s))$/iu.exec(part);
   if (!match || (match[2].toLowerCase() === "'s" && !kIsAfter.test(match[1].toLowerCase()))) return [part];
-  // can't, won't, shan't: what is left of the verb is not a word
   const verb = match[2].toLowerCase() === "n't" ? (kIrregular[match[1].toLowerCase()] ?? match[1]) : match[1];
   return [verb, match[2]];
 }
 
 /**
  * @param {string} text
- * @param {import("./word-table.mjs").WordTable} table
+ * @param {WordTable} table
  * @returns {Token}
  */
 function lookUp(text, table) {
