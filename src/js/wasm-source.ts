@@ -79,7 +79,8 @@ async function compileBytes(source: BufferSource, name: string, type = ""): Prom
   const bytes = ArrayBuffer.isView(source) ? new Uint8Array(source.buffer, source.byteOffset, source.byteLength) : new Uint8Array(source);
   if (bytes[0] !== 0 || bytes[1] !== 0x61 || bytes[2] !== 0x73 || bytes[3] !== 0x6d) return failLoad(name, describeBytes(bytes, type));
   try {
-    return await WebAssembly.compile(source);
+    // Engines refuse DataViews and shared memory here.
+    return await WebAssembly.compile(bytes.buffer instanceof ArrayBuffer ? (bytes as Uint8Array<ArrayBuffer>) : bytes.slice());
   } catch (cause) {
     return failLoad(name, `${bytes.length} bytes of WebAssembly that this engine can't compile (${messageOf(cause)})`, cause);
   }
