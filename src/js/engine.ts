@@ -36,7 +36,8 @@ export class Engine {
   dispose(): void {
     if (this.#disposed) return;
     this.#disposed = true;
-    this.glue.stopThreads();
+    // Workers are ended from outside: waiting for them to end by themselves would hang if one had never started.
+    this.glue.PThread?.terminateAllThreads();
   }
 
   /** Frees `pointer` (from `memory.allocate`) some time after `owner` was collected, if `unregisterFromCleanup(owner)` was not called before. */

@@ -22,6 +22,8 @@ export const BuildFlag = { relaxed: 1, threads: 2 } as const;
 /** An instance of the module. */
 export interface GlueModule {
   readonly wasmMemory: WebAssembly.Memory;
+  /** Only in builds with threads. */
+  readonly PThread?: { terminateAllThreads(): void };
 
   // src/bindings/module.cpp
   abiVersion(): number;
@@ -48,6 +50,18 @@ export interface GlueModule {
   project(block: number): number;
   halfToFloat(source: number, target: number, elements: number): void;
   floatToHalf(source: number, target: number, elements: number): void;
+
+  // src/bindings/self_attention.cpp, rotary.cpp, kv_cache.cpp: the same
+  selfAttentionBlockBytes(): number;
+  selfAttention(block: number): number;
+  rotaryBlockBytes(): number;
+  rotaryEmbedding(block: number): number;
+  kvAppendBlockBytes(): number;
+  kvCacheAppend(block: number): number;
+  /** `cache`, `from` and `to` are the cache's words at the start of a block; `first`, `sources` and `scratch` are addresses of int32. */
+  kvCacheDropFront(cache: number, first: number): number;
+  kvCacheReorder(cache: number, sources: number, scratch: number): number;
+  kvCacheCopy(from: number, to: number): number;
 }
 
 /** Emscripten's factory (`-sMODULARIZE -sEXPORT_ES6`), with what is used of its settings. */

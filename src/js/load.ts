@@ -1,8 +1,9 @@
 /** `loadAttention`: which file, with how many threads, and why. */
 import type { Engine } from "./engine.js";
 import { checkOptionNames, describeValue, fail, failWith } from "./errors.js";
-import { hasRelaxedSimd, hasSimd, whyNoThreads } from "./features.js";
+import { hasRelaxedSimd, hasSimd, isNode, whyNoThreads } from "./features.js";
 import createGlue from "./glue.js";
+import type { GlueFactory } from "./glue-module.js";
 import { createInstance, type Attention, type Selection } from "./instance.js";
 import { failSelfTest, instantiate, needsThreads, selfTest, variantOf, type Variant } from "./instantiate.js";
 import { compileSource, compileUrl, failLoad, messageOf, type WasmSource } from "./wasm-source.js";
@@ -158,9 +159,15 @@ async function loadGiven(wasm: NonNullable<LoadOptions["wasm"]>, variant: "auto"
   return finish(engine, "the given file", threadsReason);
 }
 
+// A thread is a worker that loads the glue again, in Node through node:worker_threads. Bundlers for browsers must not follow the way to that file.
+async function threadsGlue(): Promise<GlueFactory> {
+  if (!isNode()) return (await import("./glue-threads-web.js")).default;
+  const path = "./glue-threads-node.js";
+  return ((await import(/* webpackIgnore: true */ /* @vite-ignore */ path)) as { default: GlueFactory }).default;
+}
+
 async function withThreads(module: WebAssembly.Module, name: string, threads: number): Promise<Engine> {
-  const { default: createThreadsGlue } = await import("./glue-threads.js");
-  const engine = await instantiate(createThreadsGlue, module, name);
+  const engine = await instantiate(await threadsGlue(), module, name);
   try {
     engine.glue.startThreads(threads);
     const deadline = Date.now() + THREADS_TIMEOUT_MS;

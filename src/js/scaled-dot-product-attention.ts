@@ -265,8 +265,8 @@ export function scaledDotProductAttention(
   wordsNow[word + Word.matrix] = score.numWeights === 0 ? 0 : base + atWeights;
   wordsNow[word + Word.matrixStage] = score.numWeights === 0 ? MatrixStage.none : MatrixStage.weights;
   // A target of the caller in WASM memory is written by the computation itself, so what else can fail comes before.
-  const early =
-    target !== undefined && target.pointer !== 0 ? reserve(engine, weightElements, scoreElements, wantsLse ? rows : 0) : undefined;
+  const isLate = target !== undefined && target.pointer !== 0 && (weightElements > 0 || scoreElements > 0 || wantsLse);
+  const early = isLate ? reserve(engine, weightElements, scoreElements, wantsLse ? rows : 0) : undefined;
   forward(engine, block, "scaledDotProductAttention");
 
   // ---- results out -----------------------------------------------------------------------------------------------
@@ -414,7 +414,7 @@ function failStatus(engine: Engine, block: number, status: number, what: string)
 
 // ---- outputs -------------------------------------------------------------------------------------------------------
 
-function readTarget(out: unknown, shape: readonly number[], elements: number, kind: ResultKind): Operand {
+export function readTarget(out: unknown, shape: readonly number[], elements: number, kind: ResultKind): Operand {
   const target = readTensor(out, "options.out");
   const wanted = kind === "float32" ? "float32" : "float16";
   if (target.dtype !== wanted) fail("dtype", "options.out", `${wanted} elements like the query`, `${target.dtype} elements`);
@@ -424,7 +424,7 @@ function readTarget(out: unknown, shape: readonly number[], elements: number, ki
   return target;
 }
 
-function checkOverlap(target: Operand, inputs: readonly (Operand | undefined)[]): void {
+export function checkOverlap(target: Operand, inputs: readonly (Operand | undefined)[]): void {
   const end = target.pointer + bytesOf(target);
   for (const input of inputs) {
     if (input === undefined || input.pointer === 0 || input.elements === 0) continue;
@@ -452,7 +452,7 @@ function checkCacheOverlap(target: Operand, kv: KvSource, sizes: AttentionSizes)
   }
 }
 
-function finishTarget(engine: Engine, target: Operand, outputPointer: number, staging: number, elements: number): void {
+export function finishTarget(engine: Engine, target: Operand, outputPointer: number, staging: number, elements: number): void {
   if (target.dtype === "float32") {
     if (target.pointer === 0) engine.memory.readFloat32Into(outputPointer, target.data as Float32Array);
     return;
