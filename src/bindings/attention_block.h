@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "attn/attention.h"
 #include "bindings/abi.h"
 
 namespace attn::bindings {
@@ -68,6 +69,9 @@ struct AttentionBlock {
   /// Written by the call: bytes of scratch memory that it needs, for the message when they can't be had.
   std::uint32_t scratch_bytes;
 };
+
+/// The words as the core takes them.
+[[nodiscard]] AttentionParams params_of(const AttentionBlock& block) noexcept;
 
 static_assert(sizeof(AttentionBlock) == 51 * sizeof(std::uint32_t), "a block is a list of 4-byte words without gaps");
 static_assert(offsetof(AttentionBlock, kv_type) == 16 * sizeof(std::uint32_t));

@@ -6,12 +6,14 @@ import { disposeSymbol } from "./dispose.js";
 import type { Engine } from "./engine.js";
 import { checkOptionNames } from "./errors.js";
 import type { KvSource } from "./kv-source.js";
+import type { AttentionWeights } from "./layer-weights.js";
 import type { MemoryUsage } from "./memory.js";
 import {
   scaledDotProductAttention,
   type ScaledDotProductAttentionOptions,
   type ScaledDotProductAttentionResult,
 } from "./scaled-dot-product-attention.js";
+import { selfAttention, type SelfAttentionOptions, type SelfAttentionResult } from "./self-attention.js";
 import type { Float16Data, Tensor, TensorLike } from "./tensor.js";
 
 /** What was loaded, and why. */
@@ -101,6 +103,42 @@ export interface Attention {
   ): ScaledDotProductAttentionResult<OutputOf<Query>>;
 
   /**
+   * Attention with its projections, from plain weights: the seven steps of self-attention ("Attention Is All You Need", arXiv:1706.03762, section 3.2),
+   * or of cross attention when `options.key` gives another sequence. Weights are packed anew by each call; `createMultiHeadAttention` keeps them.
+   *
+   * ```text
+   * 1. project       query = x · wqᵀ + bq, key = x · wkᵀ + bk, value = x · wvᵀ + bv, each cut into heads
+   * 2. score         scores = query · keyᵀ
+   * 3. scale         scores / √headDim; then softcap, bias and masks
+   * 4. softmax       weights: each row sums to 1
+   * 5. weighted sum  weights · value
+   * 6. concatenate   the heads side by side
+   * 7. project       output = concatenated · woᵀ + bo
+   * ```
+   *
+   * @param x - [seqLen, embedDim] or [batch, seqLen, embedDim].
+   * @param weights - Matrices [out, in] as PyTorch stores them, and biases, see {@link AttentionWeights}.
+   * @param options - `numHeads`, and what {@link SelfAttentionOptions} has: everything of `scaledDotProductAttention`, and `trace`.
+   * @returns `output`, shaped like x with the width of wo; `weights` with `returnWeights`; `steps` with `trace: true`: every intermediate result.
+   *   New arrays that belong to the caller. float16 if x is.
+   *
+   * Cost: batch · seqLen · (sizes of the four matrices) multiply-adds for the projections and those of `scaledDotProductAttention`. Memory beyond
+   * inputs, packed weights and output is linear in the length unless matrices are asked for.
+   *
+   * @throws AttentionError `"shape"`, `"dtype"`, `"option"`, `"memory"` or `"disposed"`; nothing was written then.
+   */
+  selfAttention<Input extends TensorLike | AttentionBuffer<"float32"> | AttentionBuffer<"float16">>(
+    x: Input,
+    weights: AttentionWeights,
+    options: SelfAttentionOptions & { trace: true },
+  ): Required<Pick<SelfAttentionResult<OutputOf<Input>>, "steps">> & SelfAttentionResult<OutputOf<Input>>;
+  selfAttention<Input extends TensorLike | AttentionBuffer<"float32"> | AttentionBuffer<"float16">>(
+    x: Input,
+    weights: AttentionWeights,
+    options: SelfAttentionOptions,
+  ): SelfAttentionResult<OutputOf<Input>>;
+
+  /**
    * A tensor in the instance's WebAssembly memory, filled with 0: given to a call it costs no copy; as `out` it receives the result in place.
    * It holds memory until `dispose()`.
    *
@@ -157,6 +195,10 @@ class Instance {
     options?: ScaledDotProductAttentionOptions,
   ): ScaledDotProductAttentionResult<unknown> {
     return scaledDotProductAttention(this.#engine, query, key, value, options);
+  }
+
+  selfAttention(x: unknown, weights: unknown, options: SelfAttentionOptions): SelfAttentionResult<unknown> {
+    return selfAttention(this.#engine, x, weights, options);
   }
 
   buffer(shape: readonly number[], options?: { readonly dtype?: BufferDType }): WasmBuffer {

@@ -3,8 +3,11 @@ import { ATTENTION_BLOCK_WORDS } from "./attention-block.js";
 import { Engine } from "./engine.js";
 import { failWith } from "./errors.js";
 import { ABI_VERSION, BuildFlag, type GlueFactory, type GlueModule } from "./glue-module.js";
+import { KV_APPEND_BLOCK_WORDS } from "./kv-cache-block.js";
 import { PROJECTION_BLOCK_WORDS } from "./projection-block.js";
+import { ROTARY_BLOCK_WORDS } from "./rotary-block.js";
 import { scaledDotProductAttention } from "./scaled-dot-product-attention.js";
+import { SELF_ATTENTION_BLOCK_WORDS } from "./self-attention-block.js";
 import { failLoad, messageOf } from "./wasm-source.js";
 
 /** The builds, by what they need. */
@@ -31,7 +34,13 @@ export async function instantiate(factory: GlueFactory, module: WebAssembly.Modu
     if (typeof glue.abiVersion !== "function") throw new Error("it has no version number");
     const version = glue.abiVersion();
     if (version !== ABI_VERSION) throw new Error(`its interface has version ${version}, this JavaScript needs ${ABI_VERSION}`);
-    if (glue.attentionBlockBytes() !== 4 * ATTENTION_BLOCK_WORDS || glue.projectionBlockBytes() !== 4 * PROJECTION_BLOCK_WORDS) {
+    if (
+      glue.attentionBlockBytes() !== 4 * ATTENTION_BLOCK_WORDS ||
+      glue.projectionBlockBytes() !== 4 * PROJECTION_BLOCK_WORDS ||
+      glue.selfAttentionBlockBytes() !== 4 * SELF_ATTENTION_BLOCK_WORDS ||
+      glue.rotaryBlockBytes() !== 4 * ROTARY_BLOCK_WORDS ||
+      glue.kvAppendBlockBytes() !== 4 * KV_APPEND_BLOCK_WORDS
+    ) {
       throw new Error("its parameter blocks have another size");
     }
   } catch (cause) {
