@@ -1,5 +1,5 @@
 /** float16 in and out: read exactly, computed in float32, rounded once at the end. All 65536 patterns. */
-import { type Attention, loadAttention, tensor } from "attention-wasm";
+import { type Attention, type Float16Data, loadAttention, tensor } from "attention-wasm";
 import { beforeAll, describe, expect, it } from "vitest";
 import { error, randomTensor, referenceAttention } from "./reference.js";
 
@@ -158,12 +158,12 @@ describe("float16", () => {
 
   it("Float16Array in, Float16Array out, where the class exists", () => {
     if (!("Float16Array" in globalThis)) return; // Node 24 and current browsers have it
-    const { Float16Array } = globalThis as unknown as { Float16Array: { from(values: ArrayLike<number>): never } };
+    const { Float16Array } = globalThis as unknown as { Float16Array: { from(values: ArrayLike<number>): Float16Data } };
     const native = (given: { data: Float32Array; shape: number[] }) => ({ data: Float16Array.from(given.data), shape: given.shape });
     const [q, k, v] = [randomTensor([3, 4], 1), randomTensor([5, 4], 2), randomTensor([5, 2], 3)];
     const { output } = attn.scaledDotProductAttention(native(q), native(k), native(v));
     expect(Object.prototype.toString.call(output.data)).toBe("[object Float16Array]");
     const bits = attn.scaledDotProductAttention(half(q), half(k), half(v)).output.data;
-    expect(Array.from(output.data as ArrayLike<number>)).toEqual(Array.from(bits, decode));
+    expect(Array.from(output.data)).toEqual(Array.from(bits, decode));
   });
 });
