@@ -1,0 +1,150 @@
+// Few queries over many keys: key chunks are split and merged, the cache may be half precision.
+
+#include <catch2/catch_test_macros.hpp>
+#include <cmath>
+
+#include "support/compare.h"
+
+using namespace attn;
+using namespace attn::test;
+
+TEST_CASE("1..5 queries over 1..5000 keys agree with the reference", "[attention][decode]") {
+  Random random("few queries");
+  const int lengths[] = {1,   2,   3,   7,    63,   64,   65,   127,  128,  129,  255,  257,
+                         511, 512, 513, 1023, 1024, 1025, 2047, 2049, 4095, 4096, 4097, 5000};
+  int n = 0;
+  for (const int keys : lengths) {
+    const int queries = 1 + n % 5;
+    const int group = 1 + n % 4;
+    Problem p({.batch = 1 + n % 2,
+               .heads = 2 * group,
+               .kv_heads = 2,
+               .seq_q = queries,
+               .seq_k = keys,
+               .head_dim = 3 + 4 * (n % 4),
+               .value_dim = 1 + 3 * (n % 5)},
+              n % 2 == 0 ? Layout::bshd : Layout::bhsd);
+    p.fill_random(random, 3.0);
+    p.options.causal = n % 3 == 0;
+    p.options.query_offset = keys - queries;
+    if (n % 4 == 0) p.want_matrix(MatrixStage::weights, {1});
+    check_against_reference(p);
+    ++n;
+  }
+}
+
+TEST_CASE("every number of keys 1..200 with one query", "[attention][decode]") {
+  Random random("one query");
+  for (int keys = 1; keys <= 200; ++keys) {
+    Problem p({.batch = 1, .heads = 3, .kv_heads = 1, .seq_q = 1, .seq_k = keys, .head_dim = 9, .value_dim = 7});
+    p.fill_random(random, 2.0);
+    check_against_reference(p);
+  }
+}
+
+TEST_CASE("the maximum may sit in any chunk of the keys", "[attention][decode]") {
+  for (const int queries : {1, 2, 5}) {
+    for (const int position : {0, 1, 511, 512, 513, 1024, 2047, 2048, 2999}) {
+      Problem p({.seq_q = queries, .seq_k = 3000});
+      for (float& x : p.query) x = 1.0F;
+      for (int s = 0; s < 3000; ++s) p.v(0, 0, s, 0) = static_cast<float>(s);
+      p.k(0, 0, position, 0) = 1000.0F;
+      p.run();
+      CHECK(p.out(0, 0, queries - 1, 0) == static_cast<float>(position));
+      CHECK(p.lse_at(0, 0, queries - 1) == 1000.0F);
+    }
+  }
+}
+
+TEST_CASE("chunks that are hidden whole, from the left, the right and both sides", "[attention][decode][window][lengths]") {
+  Random random("hidden chunks");
+  for (const int queries : {1, 3}) {
+    for (const int length : {0, 1, 500, 1024, 1025, 3000}) {
+      for (const int left : {-1, 0, 40, 1500}) {
+        Problem p({.batch = 2, .heads = 2, .kv_heads = 1, .seq_q = queries, .seq_k = 3000, .head_dim = 4, .value_dim = 3});
+        p.fill_random(random);
+        p.key_lengths = Buffer<std::int32_t>(2);
+        p.key_lengths[0] = length;
+        p.key_lengths[1] = 3000 - length;
+        p.query_offsets = Buffer<std::int32_t>(2);
+        for (std::size_t b = 0; b < 2; ++b) p.query_offsets[b] = p.key_lengths[b] - queries;
+        p.options.causal = true;
+        p.options.window_left = left;
+        check_against_reference(p);
+      }
+    }
+  }
+}
+
+TEST_CASE("half-precision keys and values agree with the reference", "[attention][decode][f16]") {
+  Random random("half precision");
+  for (const Layout layout : {Layout::bhsd, Layout::bshd, Layout::gaps}) {
+    for (const int queries : {1, 2, 9, 33}) {
+      for (const int keys : {1, 31, 130, 700}) {
+        Problem p({.batch = 2,
+                   .heads = 4,
+                   .kv_heads = 2,
+                   .seq_q = queries,
+                   .seq_k = keys,
+                   .head_dim = 1 + random.integer(0, 70),
+                   .value_dim = 1 + random.integer(0, 70)},
+                  layout);
+        p.fill_random(random, 0.5);
+        p.use_f16();
+        p.options.causal = true;
+        p.options.query_offset = keys - queries;
+        if (keys == 130) p.want_matrix(MatrixStage::weights);
+        check_against_reference(p);
+      }
+    }
+  }
+}
+
+TEST_CASE("every half-precision bit pattern is read as its value", "[attention][f16]") {
+  // One key a call-row: the weight is 1, so the output is the value itself. 256 rows x 256 values, each row sees its own key.
+  Problem p({.seq_q = 256, .seq_k = 256, .head_dim = 1, .value_dim = 256});
+  p.use_f16();
+  for (int s = 0; s < 256; ++s) {
+    for (int i = 0; i < 256; ++i) p.value_f16[static_cast<std::size_t>(s * 256 + i)] = static_cast<std::uint16_t>(s * 256 + i);
+  }
+  p.options.window_left = 0;
+  p.options.window_right = 0;
+  check_against_reference(p);
+  // The decode path reads them too.
+  for (int s = 0; s < 256; s += 3) {
+    Problem one({.seq_q = 1, .seq_k = 1, .head_dim = 1, .value_dim = 256});
+    one.use_f16();
+    for (int i = 0; i < 256; ++i) one.value_f16[static_cast<std::size_t>(i)] = static_cast<std::uint16_t>(s * 256 + i);
+    check_against_reference(one);
+  }
+}
+
+TEST_CASE("law: decoding step by step equals one causal pass", "[attention][decode][laws]") {
+  Random random("step by step");
+  const int length = 70;
+  Problem whole({.batch = 2, .heads = 4, .kv_heads = 2, .seq_q = length, .seq_k = length, .head_dim = 8, .value_dim = 5});
+  whole.fill_random(random, 2.0);
+  whole.options.causal = true;
+  whole.run();
+  for (int t = 0; t < length; ++t) {
+    Problem step({.batch = 2, .heads = 4, .kv_heads = 2, .seq_q = 1, .seq_k = length, .head_dim = 8, .value_dim = 5});
+    step.key = whole.key;
+    step.value = whole.value;
+    step.key_lengths = Buffer<std::int32_t>(2);
+    step.key_lengths[0] = step.key_lengths[1] = t + 1;  // a cache of larger capacity
+    for (int b = 0; b < 2; ++b) {
+      for (int h = 0; h < 4; ++h) {
+        for (int i = 0; i < 8; ++i) step.q(b, h, 0, i) = whole.q(b, h, t, i);
+      }
+    }
+    step.run();
+    bool good = true;
+    for (int b = 0; b < 2; ++b) {
+      for (int h = 0; h < 4; ++h) {
+        for (int i = 0; i < 5; ++i) good = good && agrees(step.out(b, h, 0, i), whole.out(b, h, t, i), 2e-6);
+      }
+    }
+    INFO("step " << t);
+    CHECK(good);
+  }
+}
