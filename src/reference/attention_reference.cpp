@@ -91,7 +91,8 @@ template <typename Real>
 ScoreRow<Real> score_row(const AttentionParams& p, const Row& row) {
   constexpr Real infinity = std::numeric_limits<Real>::infinity();
   const auto keys = static_cast<std::size_t>(p.seq_len_k);
-  ScoreRow<Real> r{std::vector<Real>(keys), std::vector<Real>(keys), std::vector<Real>(keys, -infinity), std::vector<Real>(keys), -infinity};
+  ScoreRow<Real> r{std::vector<Real>(keys), std::vector<Real>(keys), std::vector<Real>(keys, -infinity), std::vector<Real>(keys),
+                   -infinity};
   std::vector<bool> sees(keys);
 
   for (std::size_t s = 0; s < keys; ++s) {

@@ -33,7 +33,8 @@ std::vector<Real> run(const float* x, int rows, const MatrixView& weight, const 
     for (std::ptrdiff_t o = 0; o < out_dim; ++o) {
       Real sum = bias != nullptr ? static_cast<Real>(bias[o]) : Real{0};
       for (std::ptrdiff_t i = 0; i < weight.in_dim; ++i) {
-        sum += static_cast<Real>(x[r * weight.in_dim + i]) * static_cast<Real>(weight_value(weight, o * weight.out_stride + i * weight.in_stride));
+        sum += static_cast<Real>(x[r * weight.in_dim + i]) *
+               static_cast<Real>(weight_value(weight, o * weight.out_stride + i * weight.in_stride));
       }
       y.push_back(sum);
     }
@@ -43,7 +44,9 @@ std::vector<Real> run(const float* x, int rows, const MatrixView& weight, const 
 
 }  // namespace
 
-std::vector<double> project(const float* x, int rows, const MatrixView& weight, const float* bias) { return run<double>(x, rows, weight, bias); }
+std::vector<double> project(const float* x, int rows, const MatrixView& weight, const float* bias) {
+  return run<double>(x, rows, weight, bias);
+}
 std::vector<float> project_plain_f32(const float* x, int rows, const MatrixView& weight, const float* bias) {
   return run<float>(x, rows, weight, bias);
 }
