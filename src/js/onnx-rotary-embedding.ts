@@ -1,6 +1,6 @@
 /** ONNX's RotaryEmbedding (opset 23). */
 import { checkOptionNames, fail, formatShape } from "./errors.js";
-import { halfValue } from "./half.js";
+import { halfToNumber } from "./half-bits.js";
 import type { Attention } from "./instance.js";
 import { elementsOf, roundedLike, type Elements, type FloatInput, type OutputLike } from "./onnx-tensors.js";
 import { checkInstance, readFlag, readHeads, readInteger, readIntegers, type IntegersLike } from "./onnx-values.js";
@@ -160,5 +160,5 @@ function readRows(
 
 function numbersOf(operand: Operand): Float32Array {
   const elements: Elements = elementsOf(operand);
-  return elements instanceof Float32Array ? elements : Float32Array.from(elements, halfValue);
+  return elements instanceof Float32Array ? elements : Float32Array.from(elements, halfToNumber);
 }

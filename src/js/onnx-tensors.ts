@@ -1,6 +1,6 @@
 /** Tensors of the ONNX entry: the same elements under another shape, in another order, one after the other. */
 import type { AttentionBuffer } from "./buffer.js";
-import { halfBits } from "./half.js";
+import { numberToHalf } from "./half-bits.js";
 import { resultKind, type Operand } from "./operands.js";
 import type { Float16Data, FloatTensor, Tensor, TensorLike } from "./tensor.js";
 
@@ -44,7 +44,7 @@ export function reshaped(operand: Operand, shape: number[]): FloatTensor {
 
 /** float32 numbers in the element type of `like`, rounded once. */
 export function roundedLike(numbers: Float32Array, like: Operand, shape: number[]): FloatTensor {
-  return like.dtype === "float16" ? tensorLike(Uint16Array.from(numbers, halfBits), like, shape) : { data: numbers, shape };
+  return like.dtype === "float16" ? tensorLike(Uint16Array.from(numbers, numberToHalf), like, shape) : { data: numbers, shape };
 }
 
 /** A new array of `length` elements of the same kind. */
