@@ -1,3 +1,5 @@
+import { halfValue } from "./half.mjs";
+
 /** What counts as equal. ONNX's own runner allows rtol 1e-3; a float32 kernel needs no more than this. */
 export const tolerance = { rtol: 2e-6, atol: 1e-6, ulps: 1 };
 
@@ -42,12 +44,4 @@ function isWithinUlps(actual, expected) {
 /** Bits as whole numbers in the order of the values; both zeros are 0. */
 function ordered(bits) {
   return bits & 0x8000 ? -(bits & 0x7fff) : bits;
-}
-
-function halfValue(bits) {
-  const exponent = (bits >>> 10) & 31;
-  const fraction = bits & 1023;
-  const sign = bits & 0x8000 ? -1 : 1;
-  if (exponent === 31) return fraction === 0 ? sign * Infinity : NaN;
-  return exponent === 0 ? sign * fraction * 2 ** -24 : sign * (1024 + fraction) * 2 ** (exponent - 25);
 }

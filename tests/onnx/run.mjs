@@ -34,6 +34,7 @@ async function main(words) {
 
   allowRelaxedSimd();
   const instances = await loadInstances(binary);
+  if (instances.length === 0) return; // said already, once for each binary
   for (const each of relevant) {
     if (planFor(each.node.type) === "skip") counts.skipped++;
     else runCase(each, instances);
@@ -72,7 +73,6 @@ function runCase(each, instances) {
       faults.push(`${name}: ${error.message}`);
     }
   }
-  if (instances.length === 0) faults.push("no binary to run it on");
   if (faults.length > 0) fail(each.name, faults.join("; "));
   else counts.passed++;
 }
