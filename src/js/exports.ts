@@ -16,7 +16,14 @@ export type { Alignment, BiasLike, MaskLike, ReturnWeights, ScoreOptions } from 
 export type { AttentionBuffer, BufferData, BufferDType } from "./buffer.js";
 export type { Attention, Selection } from "./instance.js";
 export type { MemoryUsage } from "./memory.js";
-export type { Layout, ScaledDotProductAttentionOptions, ScaledDotProductAttentionResult } from "./scaled-dot-product-attention.js";
+export type {
+  AskedResult,
+  AskingOptions,
+  Layout,
+  ScaledDotProductAttentionOptions,
+  ScaledDotProductAttentionResult,
+  ScoreStage,
+} from "./scaled-dot-product-attention.js";
 export type { LayerCallOptions, LayerCallResult, SelfAttentionSteps } from "./layer-call.js";
 export type { AttentionWeights, WeightLayout, WeightLike } from "./layer-weights.js";
 export type { SelfAttentionOptions, SelfAttentionResult } from "./self-attention.js";

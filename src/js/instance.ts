@@ -1,6 +1,7 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 /** What `loadAttention` gives: the methods, bound to one instance. Each method's work is in the file of its name. */
 import { alibiSlopes } from "./alibi.js";
+import type { ReturnWeights } from "./attention-options.js";
 import { WasmBuffer, type AttentionBuffer, type BufferDType } from "./buffer.js";
 import { disposeSymbol } from "./dispose.js";
 import type { Engine } from "./engine.js";
@@ -9,6 +10,9 @@ import type { KvSource } from "./kv-source.js";
 import type { AttentionWeights } from "./layer-weights.js";
 import type { MemoryUsage } from "./memory.js";
 import {
+  type AskedResult,
+  type AskingOptions,
+  type ScoreStage,
   scaledDotProductAttention,
   type ScaledDotProductAttentionOptions,
   type ScaledDotProductAttentionResult,
@@ -84,23 +88,29 @@ export interface Attention {
    *
    * @throws AttentionError `"shape"`, `"dtype"`, `"option"`, `"memory"` or `"disposed"`; nothing was written then.
    */
-  scaledDotProductAttention<Query extends TensorLike | AttentionBuffer<"float32"> | AttentionBuffer<"float16">>(
+  scaledDotProductAttention<
+    Query extends TensorLike | AttentionBuffer<"float32"> | AttentionBuffer<"float16">,
+    Weights extends ReturnWeights | undefined = undefined,
+    Lse extends boolean | undefined = undefined,
+    Scores extends ScoreStage | undefined = undefined,
+  >(
     query: Query,
     key: TensorLike | AttentionBuffer<"float32"> | AttentionBuffer<"float16">,
     value: TensorLike | AttentionBuffer<"float32"> | AttentionBuffer<"float16">,
-    options?: ScaledDotProductAttentionOptions,
-  ): ScaledDotProductAttentionResult<OutputOf<Query>>;
+    options?: AskingOptions<Weights, Lse, Scores>,
+  ): AskedResult<OutputOf<Query>, Weights, Lse, Scores>;
   /**
    * The same with keys and values from a cache: nothing is copied. The queries are the last positions, so `causal: true` needs no alignment.
    *
    * @param query - [batchSize, numHeads, seqLenQ, headDim] of the cache's sizes; leading axes of size 1 may be left out.
    * @param cache - Made by `createKvCache`, after `append`.
    */
-  scaledDotProductAttention<Query extends TensorLike | AttentionBuffer<"float32"> | AttentionBuffer<"float16">>(
-    query: Query,
-    cache: KvSource,
-    options?: ScaledDotProductAttentionOptions,
-  ): ScaledDotProductAttentionResult<OutputOf<Query>>;
+  scaledDotProductAttention<
+    Query extends TensorLike | AttentionBuffer<"float32"> | AttentionBuffer<"float16">,
+    Weights extends ReturnWeights | undefined = undefined,
+    Lse extends boolean | undefined = undefined,
+    Scores extends ScoreStage | undefined = undefined,
+  >(query: Query, cache: KvSource, options?: AskingOptions<Weights, Lse, Scores>): AskedResult<OutputOf<Query>, Weights, Lse, Scores>;
 
   /**
    * Attention with its projections, from plain weights: the seven steps of self-attention ("Attention Is All You Need", arXiv:1706.03762, section 3.2),

@@ -7,6 +7,7 @@ import {
   writeScoreOptions,
   type AttentionSizes,
   type CheckedScoreOptions,
+  type ReturnWeights,
   type ScoreOptions,
 } from "./attention-options.js";
 import type { AttentionBuffer } from "./buffer.js";
@@ -37,6 +38,9 @@ import type { FloatTensor, Tensor, TensorLike } from "./tensor.js";
  */
 export type Layout = "bhsd" | "bshd";
 
+/** The scores before softcap, after it, or with everything that the softmax sees. */
+export type ScoreStage = "scaled" | "softcapped" | "masked";
+
 /** Options of `scaledDotProductAttention`. For each one only `undefined` means "not given". */
 export interface ScaledDotProductAttentionOptions extends ScoreOptions {
   /** Order of the axes of query, key, value and output. Masks, biases, weights and lse always have heads before positions. Default: `"bhsd"`. */
@@ -47,7 +51,7 @@ export interface ScaledDotProductAttentionOptions extends ScoreOptions {
    * Return the scores of all heads [batch, heads, seqLenQ, seqLenK] as they are before the softmax: `"scaled"` (scale · query · key), `"softcapped"`, or
    * `"masked"` (with bias and ALiBi; -Infinity where the query does not see the key). Costs the score part of the work once more. Default: none.
    */
-  returnScores?: "scaled" | "softcapped" | "masked" | undefined;
+  returnScores?: ScoreStage | undefined;
   /**
    * Where the output goes: a buffer of the instance (written in place, no copy) or a tensor of yours, of the output's shape and element type.
    * It must not overlap an input that is in WASM memory. The result's `output` is this very object. Default: a new tensor.
@@ -69,6 +73,19 @@ export interface ScaledDotProductAttentionResult<Output = Tensor> {
   /** With `returnScores`: [batch, heads, seqLenQ, seqLenK]. */
   scores?: Tensor;
 }
+
+/** The options, with the types of what is asked for: they decide which results are surely there. */
+export type AskingOptions<Weights, Lse, Scores> = ScaledDotProductAttentionOptions & {
+  returnWeights?: Weights | undefined;
+  returnLse?: Lse | undefined;
+  returnScores?: Scores | undefined;
+};
+
+/** The result of a call with such options. */
+export type AskedResult<Output, Weights, Lse, Scores> = ScaledDotProductAttentionResult<Output> &
+  ([Weights] extends [Exclude<ReturnWeights, boolean> | true] ? { weights: Tensor } : unknown) &
+  ([Lse] extends [true] ? { lse: Tensor } : unknown) &
+  ([Scores] extends [ScoreStage] ? { scores: Tensor } : unknown);
 
 const OPTION_NAMES: ReadonlySet<string> = new Set([...SCORE_OPTIONS, "layout", "returnLse", "returnScores", "out"]);
 
