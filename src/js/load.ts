@@ -75,12 +75,16 @@ export async function loadAttention(options: LoadOptions = {}): Promise<Attentio
 
 // Addresses are written out, one by one: bundlers find files only in this very form.
 function fileUrl(variant: Variant, hasThreads: boolean): URL {
-  if (hasThreads) {
-    return variant === "relaxed"
+  const isRelaxed = variant === "relaxed";
+  const url = hasThreads
+    ? isRelaxed
       ? new URL("./attention.relaxed-threads.wasm", import.meta.url)
-      : new URL("./attention.simd-threads.wasm", import.meta.url);
-  }
-  return variant === "relaxed" ? new URL("./attention.relaxed.wasm", import.meta.url) : new URL("./attention.simd.wasm", import.meta.url);
+      : new URL("./attention.simd-threads.wasm", import.meta.url)
+    : isRelaxed
+      ? new URL("./attention.relaxed.wasm", import.meta.url)
+      : new URL("./attention.simd.wasm", import.meta.url);
+  // The development server of Vite before version 8 copies the JavaScript of packages elsewhere and leaves these addresses as they were.
+  return new URL(url.href.replace(/\/node_modules\/\.vite\/deps[^/]*\//, "/node_modules/attention-wasm/dist/"));
 }
 
 /** The relaxed build where it is wanted and works, else the baseline. */
