@@ -129,30 +129,3 @@ TEST_CASE("scratch that is too small is refused, scratch of the size asked for i
   CHECK((p.output == before.output && p.lse == before.lse && p.matrix == before.matrix));
   CHECK(attention_forward(p.params(), scratch.data(), bytes) == Status::ok);
 }
-
-TEST_CASE("M06: scratch grows with the lengths, not with their product", "[attention][memory]") {
-  const auto bytes = [](int queries, int keys, bool weights) {
-    // Sizes only: nothing is read, so one element stands for all memory.
-    static float element = 0;
-    AttentionParams p;
-    p.query = &element;
-    p.key = p.value = &element;
-    p.output = &element;
-    p.batch_size = p.num_heads = p.num_kv_heads = 1;
-    p.seq_len_q = queries;
-    p.seq_len_k = keys;
-    p.head_dim = p.value_dim = 64;
-    if (weights) {
-      p.matrix = &element;
-      p.matrix_stage = MatrixStage::weights;
-    }
-    return attention_scratch_bytes(p);
-  };
-  constexpr std::size_t kMebibyte = 1 << 20;
-  for (const bool weights : {false, true}) {
-    CHECK(bytes(4096, 4096, weights) > 0);
-    CHECK(bytes(4096, 4096, weights) <= 4 * kMebibyte);
-    CHECK(bytes(8192, 8192, weights) <= 2 * bytes(4096, 4096, weights) + kMebibyte);
-    CHECK(bytes(1, 1 << 20, weights) <= 4 * kMebibyte);
-  }
-}
