@@ -1,0 +1,110 @@
+/** A stranger's page, bundled without configuration, in a real Chromium and from a sub-path. */
+import { cpSync, createReadStream, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { extname, join, normalize } from "node:path";
+import { build as esbuild } from "esbuild";
+import { type Browser, chromium } from "playwright-core";
+import { build as vite } from "vite";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import webpack from "webpack";
+import { type Consumer, makeConsumer, smokeSource } from "./consumer";
+
+const types: Record<string, string> = { ".html": "text/html", ".js": "text/javascript", ".wasm": "application/wasm" };
+const page = (script: string) => `<!doctype html><meta charset="utf-8"><title>test</title>
+  <meta http-equiv="Content-Security-Policy" content="script-src 'self' 'wasm-unsafe-eval'">
+  <p id="answer"></p><script type="module" src="${script}"></script>`;
+const entry = `import { loadAttention } from "attention-wasm";
+  (async () => { ${smokeSource} document.getElementById("answer").textContent = answer; })()
+    .catch((error) => { document.getElementById("answer").textContent = String(error); });`;
+
+let browser: Browser;
+let server: Server;
+let consumer: Consumer;
+
+beforeAll(async () => {
+  browser = await chromium.launch({ executablePath: process.env["CHROMIUM"] as string, args: ["--no-sandbox"] });
+  consumer = makeConsumer("bundled", { "main.js": entry, "index.html": page("./main.js"), "plain/index.html": page("./main.js") });
+  // Everything below /app/, as on a host where the page is not at the root.
+  server = createServer((request, response) => {
+    const path = join(consumer.folder, normalize(decodeURIComponent((request.url ?? "/").replace(/^\/app/, "").replace(/\?.*/, ""))));
+    if (!existsSync(path) || !statSync(path).isFile()) return response.writeHead(404).end();
+    response.writeHead(200, { "Content-Type": types[extname(path)] ?? "application/octet-stream" });
+    return createReadStream(path).pipe(response);
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+});
+afterAll(async () => {
+  await browser?.close();
+  server?.close();
+  consumer?.remove();
+});
+
+async function answerOf(path: string): Promise<string> {
+  const tab = await browser.newPage();
+  const problems: string[] = [];
+  tab.on("pageerror", (error) => problems.push(String(error)));
+  await tab.goto(`http://127.0.0.1:${(server.address() as AddressInfo).port}/app/${path}`);
+  await tab.waitForFunction(() => document.getElementById("answer")?.textContent !== "", undefined, { timeout: 20_000 });
+  const answer = (await tab.textContent("#answer")) ?? "";
+  await tab.close();
+  return [answer, ...problems].join("; ");
+}
+
+function nodeModulesIn(folder: string): string[] {
+  const scripts = readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((file) => file.endsWith(".js"));
+  return scripts.filter((file) => /["'](node:\w+|worker_threads)["']/.test(readFileSync(join(folder, file), "utf8")));
+}
+
+describe("bundled by", () => {
+  test("Vite", async () => {
+    await vite({ root: consumer.folder, base: "./", logLevel: "error", configFile: false, build: { outDir: "vite" } });
+    expect(await answerOf("vite/index.html")).toBe("3.00000");
+    expect(nodeModulesIn(join(consumer.folder, "vite"))).toEqual([]);
+  });
+
+  test("webpack", async () => {
+    const stats = await new Promise<webpack.Stats | undefined>((resolve, reject) => {
+      webpack(
+        {
+          mode: "production",
+          context: consumer.folder,
+          entry: "./main.js",
+          output: { path: join(consumer.folder, "webpack"), filename: "main.js" },
+        },
+        (error, result) => (error ? reject(error) : resolve(result)),
+      );
+    });
+    expect(stats?.toJson({ all: false, errors: true, warnings: true })).toMatchObject({ errors: [], warnings: [] });
+    expect(nodeModulesIn(join(consumer.folder, "webpack"))).toEqual([]);
+    writeFileSync(join(consumer.folder, "webpack/index.html"), page("./main.js"));
+    expect(await answerOf("webpack/index.html")).toBe("3.00000");
+  });
+
+  test("esbuild, with the binaries copied beside the bundle", async () => {
+    // esbuild leaves new URL(..., import.meta.url) as it is, so the files have to lie where the bundle lies.
+    const outdir = join(consumer.folder, "esbuild");
+    const { warnings } = await esbuild({
+      entryPoints: [join(consumer.folder, "main.js")],
+      bundle: true,
+      format: "esm",
+      outdir,
+      logLevel: "silent",
+    });
+    expect(warnings).toEqual([]);
+    const dist = join(consumer.folder, "node_modules/attention-wasm/dist");
+    for (const file of readdirSync(dist).filter((name) => name.endsWith(".wasm"))) cpSync(join(dist, file), join(outdir, file));
+    writeFileSync(join(outdir, "index.html"), page("./main.js"));
+    expect(await answerOf("esbuild/index.html")).toBe("3.00000");
+    expect(nodeModulesIn(outdir)).toEqual([]);
+  });
+
+  test("esbuild, attention-wasm/inline in one file", async () => {
+    const outfile = join(consumer.folder, "inline/main.js");
+    mkdirSync(join(consumer.folder, "inline"));
+    writeFileSync(join(consumer.folder, "inline.js"), entry.replace('"attention-wasm"', '"attention-wasm/inline"'));
+    await esbuild({ entryPoints: [join(consumer.folder, "inline.js")], bundle: true, format: "iife", outfile, logLevel: "silent" });
+    writeFileSync(join(consumer.folder, "inline/index.html"), page("./main.js"));
+    expect(await answerOf("inline/index.html")).toBe("3.00000");
+  });
+});
