@@ -11,7 +11,7 @@ export function assemble() {
   for (const name of readdirSync(join(buildDir, "js"))) files.set(name, readFileSync(join(buildDir, "js", name)));
   for (const variant of variants) addVariant(files, variant);
   files.set("glue-threads.js", readFileSync(join(root, "build-scripts/glue/glue-threads.js")));
-  files.set("inline-wasm.js", inlineWasm(files.get("attention.simd.wasm")));
+  files.set("inline-binary.js", inlineBinary(files.get("attention.simd.wasm")));
   files.set("THIRD-PARTY-LICENSES.txt", readFileSync(join(root, "build-scripts/licenses/THIRD-PARTY-LICENSES.txt")));
   syncFolder(distDir, files);
 }
@@ -37,6 +37,6 @@ function addOnce(files, name, content, what) {
 }
 
 /** The baseline binary as text, for attention-wasm/inline: decoded without fetch, so it works under connect-src 'none'. */
-function inlineWasm(wasm) {
-  return `// attention.simd.wasm in base64\nexport const wasmBase64 = "${wasm.toString("base64")}";\n`;
+function inlineBinary(wasm) {
+  return `// attention.simd.wasm in base64\nexport default "${wasm.toString("base64")}";\n`;
 }

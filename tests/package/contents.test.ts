@@ -54,7 +54,7 @@ describe("the tarball", () => {
   });
 
   test("has a declaration for every script that people import", () => {
-    expect(scripts.filter((file) => !/glue|inline-wasm/.test(file) && !files.includes(file.replace(/\.js$/, ".d.ts")))).toEqual([]);
+    expect(scripts.filter((file) => !/glue|inline-binary/.test(file) && !files.includes(file.replace(/\.js$/, ".d.ts")))).toEqual([]);
   });
 
   test("makes no code from strings and carries no source maps or foreign paths", () => {
