@@ -27,7 +27,9 @@ std::size_t peak_bytes = 0;
 void* scratch_area = nullptr;
 std::size_t scratch_area_bytes = 0;
 
-std::uint32_t allocate_address(std::uint32_t bytes) { return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(allocate(bytes))); }
+std::uint32_t allocate_address(std::uint32_t bytes) {
+  return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(allocate(bytes)));
+}
 
 void release_address(Pointer address) { release(as<void>(address)); }
 

@@ -52,7 +52,9 @@ export async function loadAttention(options: LoadOptions = {}): Promise<Attentio
   if (!Number.isInteger(threads) || threads < 1 || threads > MAX_THREADS) {
     fail("option", "options.threads", `a whole number from 1 to ${MAX_THREADS}`, describeValue(threads));
   }
-  if (!hasSimd())
+  // A ready Module was compiled somewhere; engines that forbid compiling need not be asked.
+  const isCompiled = typeof WebAssembly === "object" && wasm instanceof WebAssembly.Module;
+  if (!isCompiled && !hasSimd())
     failWith(
       "load",
       "This engine has no WebAssembly SIMD, which attention-wasm needs (Chrome 91, Firefox 89, Safari 16.4, Node 18 or newer).",

@@ -265,8 +265,8 @@ export function scaledDotProductAttention(
   words[word + Word.valueDim] = valueDim;
   words[word + Word.lse] = 0;
 
-  // ---- compute ---------------------------------------------------------------------------------------------------
-  if (stage !== MatrixStage.none) {
+  // ---- compute (nothing, where there are no rows) -------------------------------------------------------------------
+  if (stage !== MatrixStage.none && rows > 0) {
     // Scores are matrices of their own, for all heads: a pass without output.
     words[word + Word.output] = 0;
     words[word + Word.matrix] = base + atScores;
@@ -284,7 +284,7 @@ export function scaledDotProductAttention(
   // A target of the caller in WASM memory is written by the computation itself, so what else can fail comes before.
   const isLate = target !== undefined && target.pointer !== 0 && (weightElements > 0 || scoreElements > 0 || wantsLse);
   const early = isLate ? reserve(engine, weightElements, scoreElements, wantsLse ? rows : 0) : undefined;
-  forward(engine, block, "scaledDotProductAttention");
+  if (rows > 0) forward(engine, block, "scaledDotProductAttention");
 
   // ---- results out -----------------------------------------------------------------------------------------------
   const result: ScaledDotProductAttentionResult<FloatTensor> = { output: undefined as unknown as FloatTensor };

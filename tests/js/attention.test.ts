@@ -369,6 +369,10 @@ describe("heads and sizes", () => {
     expect(none.weights!.shape).toEqual([2, 3, 0]);
     expect(Array.from(none.lse!.data)).toEqual(new Array(6).fill(-Infinity));
     expect(run([0, 4], [0, 4], [0, 6], { causal: true }).output.shape).toEqual([0, 6]);
+    expect(run([0, 65536, 65536, 8], [0, 65536, 65536, 8], [0, 65536, 65536, 8]).output.shape).toEqual([0, 65536, 65536, 8]);
+    const scores = run([2, 0, 4], [2, 5, 4], [2, 5, 6], { returnWeights: true, returnLse: true, returnScores: "masked" });
+    expect(scores.scores!.shape).toEqual([2, 0, 5]);
+    expect(run([3, 4], [5, 4], [5, 0], { returnWeights: true }).weights!.data.length).toBe(15);
     for (const size of [-1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, "3", null, undefined]) {
       const failure = thrown(() =>
         attn.scaledDotProductAttention({ data: new Float32Array(4), shape: [1, size as number] }, zeros(2, 4), zeros(2, 4)),

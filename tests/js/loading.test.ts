@@ -64,6 +64,18 @@ describe("sources", () => {
     }
   });
 
+  it("P08: a ready Module needs no compiling, not even of the smallest thing", async () => {
+    const module = await WebAssembly.compile(bytes);
+    const forbidden = (["compile", "compileStreaming", "validate", "instantiateStreaming"] as const).map((name) =>
+      vi.spyOn(WebAssembly, name).mockImplementation(() => {
+        throw new WebAssembly.CompileError("code generation disallowed by embedder");
+      }),
+    );
+    const attn = await loadAttention({ wasm: module });
+    for (const spy of forbidden) spy.mockRestore();
+    works(attn);
+  });
+
   it("P05: what is not the file is named, with what was found", async () => {
     const html = "<!doctype html><html><body>Not found</body></html>";
     const other = Uint8Array.from([0, 97, 115, 109, 1, 0, 0, 0]);
