@@ -30,8 +30,7 @@ const examples = new URL("../web/examples/", import.meta.url);
 /** The package's tarball as npm gives it, from the cache when the bytes there are the pinned ones. */
 function fetchTarball() {
   const path = `${cache}${kPackage.replace("@", "-")}.tgz`;
-  const matches = () =>
-    existsSync(path) && `sha512-${createHash("sha512").update(readFileSync(path)).digest("base64")}` === kIntegrity;
+  const matches = () => existsSync(path) && `sha512-${createHash("sha512").update(readFileSync(path)).digest("base64")}` === kIntegrity;
   if (!matches()) {
     mkdirSync(cache, { recursive: true });
     console.log(`Fetching ${kPackage} (118 MB) with npm ...`);

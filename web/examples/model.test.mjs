@@ -20,7 +20,10 @@ test.each(kHeadCounts)("with %i heads, each does what is said of it", (numHeads)
   const { weights, seqLen } = attend("the king and the queen live in a castle with cats and dogs, far from the river", numHeads);
   for (let head = 0; head < numHeads; head++) {
     const one = meanOfHeads(weights, [head]);
-    const shift = new Map([["looks at the word before", -1], ["looks at the word after", 1]]).get(describeHead(head, numHeads));
+    const shift = new Map([
+      ["looks at the word before", -1],
+      ["looks at the word after", 1],
+    ]).get(describeHead(head, numHeads));
     for (let row = 0; row < seqLen; row++) {
       expect(rowFacts(one, row).sum).toBeCloseTo(1, 6);
       if (shift !== undefined && row + shift >= 0 && row + shift < seqLen) {
@@ -58,6 +61,8 @@ test("causal: a later word changes nothing before it", () => {
 
 test("says all heads in one sentence, and refuses other numbers of heads", () => {
   expect(describeHeads(1)).toBe("head 1 looks for other words used alike");
-  expect(describeHeads(8)).toBe("head 1 looks at the word before; head 2 looks at the word after; heads 3 to 8 look for other words used alike");
+  expect(describeHeads(8)).toBe(
+    "head 1 looks at the word before; head 2 looks at the word after; heads 3 to 8 look for other words used alike",
+  );
   expect(() => weightsFor(3, table)).toThrow("heads: expected one of 1, 2, 4, 8, got 3");
 });

@@ -80,7 +80,9 @@ async function importLibrary() {
 
 /** @param {Run} run @param {WordTable} table @param {import("attention-wasm").Attention} attn @param {number} milliseconds */
 function printSentence(run, table, attn, milliseconds) {
-  const named = (/** @type {string} */ kind) => [...new Map(run.tokens.filter((token) => token.kind === kind).map((token) => [token.text, token])).values()];
+  const named = (/** @type {string} */ kind) => [
+    ...new Map(run.tokens.filter((token) => token.kind === kind).map((token) => [token.text, token])).values(),
+  ];
   console.log(bold(run.tokens.map((token) => token.text).join(" ")));
   console.log(
     `${run.tokens.length} words and signs, looked up in ${table.words.length} word vectors of ${kWordDim} numbers; ` +
@@ -114,13 +116,18 @@ function printSteps(run) {
       `${number} ${title.padEnd(18)} ${formula.padEnd(23)} ${`[${shape.join(", ")}]`.padEnd(13)} ${numbers}${width > 4 ? " …" : ""}`.trimEnd(),
     );
   }
-  console.log(dim(`  X is ${kWordDim} numbers of the word and ${kPositionDim} of its position, ${kEmbedDim} in all; d = ${run.headDim}.\n`));
+  console.log(
+    dim(`  X is ${kWordDim} numbers of the word and ${kPositionDim} of its position, ${kEmbedDim} in all; d = ${run.headDim}.\n`),
+  );
 }
 
 /** @param {Run} run @param {number[]} heads */
 function printMatrix(run, heads) {
   const weights = meanOfHeads(run.stages.weights, heads);
-  const which = heads.length === 1 ? `head ${heads[0] + 1} of ${run.numHeads}, ${describeHead(heads[0], run.numHeads)}` : `mean of ${heads.length} heads`;
+  const which =
+    heads.length === 1
+      ? `head ${heads[0] + 1} of ${run.numHeads}, ${describeHead(heads[0], run.numHeads)}`
+      : `mean of ${heads.length} heads`;
   console.log(`${bold("Who looks at whom")}   ${which}${run.causal ? ", causal" : ""}; row = query, column = key, rows sum to 1`);
   const tokens = run.tokens.map((token) => token.text);
   console.log(drawMatrix(weights, tokens, { width: terminalWidth(), colour: useColour(), causal: run.causal }));

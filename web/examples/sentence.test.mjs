@@ -36,7 +36,9 @@ test("names words that it does not know", () => {
 });
 
 test("takes options, and prints the same twice", () => {
-  const [first, second] = [0, 1].map(() => run("--causal", "--heads", "8", "--show", "all", "cats and dogs").stdout.replace(/[\d.]+ ms/, ""));
+  const [first, second] = [0, 1].map(() =>
+    run("--causal", "--heads", "8", "--show", "all", "cats and dogs").stdout.replace(/[\d.]+ ms/, ""),
+  );
   expect(first).toBe(second);
   expect(first.match(/head \d of 8, .*causal/g)?.length).toBe(8);
   expect(first).toMatch(/^3? +Masked scores/m);

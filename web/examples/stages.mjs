@@ -31,47 +31,80 @@ import { nearestWords } from "./word-table.mjs";
 /** @type {Record<StageName, StageText>} in the order of the calculation */
 export const kStages = {
   input: {
-    step: 0, title: "Input", formula: "X", perHead: false,
+    step: 0,
+    title: "Input",
+    formula: "X",
+    perHead: false,
     hint: "One row per word: 100 numbers say what the word means, the last 28 say where it stands.",
   },
   query: {
-    step: 1, title: "Query", formula: "Q = X·Wqᵀ + bq", perHead: true,
+    step: 1,
+    title: "Query",
+    formula: "Q = X·Wqᵀ + bq",
+    perHead: true,
     hint: "What each word looks for.",
   },
   key: {
-    step: 1, title: "Key", formula: "K = X·Wkᵀ + bk", perHead: true,
+    step: 1,
+    title: "Key",
+    formula: "K = X·Wkᵀ + bk",
+    perHead: true,
     hint: "What each word can be found by.",
   },
   value: {
-    step: 1, title: "Value", formula: "V = X·Wvᵀ", perHead: true,
+    step: 1,
+    title: "Value",
+    formula: "V = X·Wvᵀ",
+    perHead: true,
     hint: "What each word hands on when it is looked at.",
   },
   scores: {
-    step: 2, title: "Scores", formula: "S = Q·Kᵀ", perHead: true,
+    step: 2,
+    title: "Scores",
+    formula: "S = Q·Kᵀ",
+    perHead: true,
     hint: "Every query meets every key: large and positive where the two point the same way.",
   },
   scaledScores: {
-    step: 3, title: "Scaled scores", formula: "S / √d", perHead: true,
+    step: 3,
+    title: "Scaled scores",
+    formula: "S / √d",
+    perHead: true,
     hint: "The same picture, smaller numbers: without this, wider heads would always be surer of themselves.",
   },
   maskedScores: {
-    step: 3, title: "Masked scores", formula: "hidden → −∞", perHead: true,
+    step: 3,
+    title: "Masked scores",
+    formula: "hidden → −∞",
+    perHead: true,
     hint: "With causal on, a word cannot see the words after it: their scores are minus infinity.",
   },
   weights: {
-    step: 4, title: "Weights", formula: "P = softmax(S / √d)", perHead: true,
+    step: 4,
+    title: "Weights",
+    formula: "P = softmax(S / √d)",
+    perHead: true,
     hint: "Each row becomes shares that sum to 1: differences between scores turn into ratios between weights.",
   },
   context: {
-    step: 5, title: "Weighted sum", formula: "C = P·V", perHead: true,
+    step: 5,
+    title: "Weighted sum",
+    formula: "C = P·V",
+    perHead: true,
     hint: "Each word collects the values of the words it looks at, each by its weight.",
   },
   joined: {
-    step: 6, title: "Joined heads", formula: "concat(C₁ … Cₕ)", perHead: false,
+    step: 6,
+    title: "Joined heads",
+    formula: "concat(C₁ … Cₕ)",
+    perHead: false,
     hint: "The results of all heads side by side: each head fills its own columns.",
   },
   output: {
-    step: 7, title: "Output projection", formula: "Y = concat(C)·Woᵀ", perHead: false,
+    step: 7,
+    title: "Output projection",
+    formula: "Y = concat(C)·Woᵀ",
+    perHead: false,
     hint: "Back in the space of the word vectors: compare a row with the input, it now carries what the word looked at.",
   },
 };
@@ -96,18 +129,29 @@ export function runSentence(attn, table, sentence, { numHeads, causal }) {
   const { output, steps } = attn.selfAttention(
     input,
     {
-      wq: { data: wq, shape: square }, bq: { data: bq, shape: [kEmbedDim] },
-      wk: { data: wk, shape: square }, bk: { data: bk, shape: [kEmbedDim] },
+      wq: { data: wq, shape: square },
+      bq: { data: bq, shape: [kEmbedDim] },
+      wk: { data: wk, shape: square },
+      bk: { data: bk, shape: [kEmbedDim] },
       wv: { data: wv, shape: square },
       wo: { data: wo, shape: square },
     },
     { numHeads, causal, trace: true },
   );
+  if (!steps) throw new Error("selfAttention: trace: true gave no steps");
   /** @type {[StageName, { data: Float32Array, shape: readonly number[] }][]} */
   const parts = [
-    ["input", input], ["query", steps.query], ["key", steps.key], ["value", steps.value], ["scores", steps.scores],
-    ["scaledScores", steps.scaledScores], ["maskedScores", steps.maskedScores], ["weights", steps.weights],
-    ["context", steps.context], ["joined", joinHeads(steps.context, numHeads, seqLen)], ["output", output],
+    ["input", input],
+    ["query", steps.query],
+    ["key", steps.key],
+    ["value", steps.value],
+    ["scores", steps.scores],
+    ["scaledScores", steps.scaledScores],
+    ["maskedScores", steps.maskedScores],
+    ["weights", steps.weights],
+    ["context", splitHeads(steps.context, numHeads, seqLen)],
+    ["joined", steps.context],
+    ["output", output],
   ];
   const stages = /** @type {Record<StageName, Stage>} */ (
     Object.fromEntries(
@@ -134,19 +178,19 @@ export function nearestToOutput(run, table, row) {
 }
 
 /**
- * [numHeads, seqLen, headDim] → [seqLen, numHeads · headDim]: the same numbers in another order.
- * @param {{ data: Float32Array }} context
+ * [seqLen, numHeads · headDim] → [numHeads, seqLen, headDim]: the same numbers in another order, before the heads were joined.
+ * @param {{ data: Float32Array }} joined
  * @param {number} numHeads
  * @param {number} seqLen
  */
-function joinHeads(context, numHeads, seqLen) {
-  const headDim = context.data.length / (numHeads * seqLen);
-  const data = new Float32Array(context.data.length);
+function splitHeads(joined, numHeads, seqLen) {
+  const headDim = joined.data.length / (numHeads * seqLen);
+  const data = new Float32Array(joined.data.length);
   for (let head = 0; head < numHeads; head++) {
     for (let row = 0; row < seqLen; row++) {
-      const from = (head * seqLen + row) * headDim;
-      data.set(context.data.subarray(from, from + headDim), (row * numHeads + head) * headDim);
+      const from = (row * numHeads + head) * headDim;
+      data.set(joined.data.subarray(from, from + headDim), (head * seqLen + row) * headDim);
     }
   }
-  return { data, shape: [seqLen, numHeads * headDim] };
+  return { data, shape: [numHeads, seqLen, headDim] };
 }

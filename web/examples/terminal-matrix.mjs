@@ -27,7 +27,13 @@ export function drawMatrix(weights, tokens, { width, colour, causal }) {
     const columns = tokens.slice(first, first + perBlock).map((_, i) => first + i);
     const last = first + columns.length === tokens.length;
     if (first > 0) lines.push("", `columns ${first + 1} to ${first + columns.length}:`);
-    lines.push(...columnHeadings(columns.map((column) => tokens[column]), cellWidth, labelWidth));
+    lines.push(
+      ...columnHeadings(
+        columns.map((column) => tokens[column]),
+        cellWidth,
+        labelWidth,
+      ),
+    );
     tokens.forEach((token, row) => {
       const cells = columns.map((column) =>
         causal && column > row
@@ -101,7 +107,7 @@ function cellsOf(text) {
 
 /** @param {string} character */
 function widthOf(character) {
-  if (/[\p{M}\u200d\ufe0f]/u.test(character)) return 0;
+  if (/\p{M}|\u200d|\ufe0f/u.test(character)) return 0;
   return /[\p{Extended_Pictographic}\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}]/u.test(character) ? 2 : 1;
 }
 

@@ -14,23 +14,57 @@ export const kMaxTokens = 256;
 
 // A word with its apostrophes, a number, a picture character, or one other sign. Control characters never become a token:
 // they would reach the terminal.
-const kToken = /\p{L}[\p{L}\p{M}]*(?:'\p{L}+)*|\p{N}+|\p{Extended_Pictographic}(?:\u200d|\ufe0f|\p{Emoji_Modifier}|\p{Extended_Pictographic})*|[\p{P}\p{S}]/gu;
+const kToken =
+  /\p{L}[\p{L}\p{M}]*(?:'\p{L}+)*|\p{N}+|\p{Extended_Pictographic}(?:\u200d|\ufe0f|\p{Emoji_Modifier}|\p{Extended_Pictographic})*|[\p{P}\p{S}]/gu;
 
 /**
  * The table has no single letters and no apostrophes. These stand in for its gaps; every use is reported.
  * @type {Record<string, string>}
  */
 const kStandIns = {
-  a: "an", i: "me", "n't": "not", "'s": "is", "'re": "are", "'m": "am", "'ve": "have", "'ll": "will", "'d": "would",
-  "[": "(", "]": ")", "{": "(", "}": ")", "…": ".", "–": "-", "—": "-", "“": '"', "”": '"', "«": '"', "»": '"',
+  a: "an",
+  i: "me",
+  "n't": "not",
+  "'s": "is",
+  "'re": "are",
+  "'m": "am",
+  "'ve": "have",
+  "'ll": "will",
+  "'d": "would",
+  "[": "(",
+  "]": ")",
+  "{": "(",
+  "}": ")",
+  "…": ".",
+  "–": "-",
+  "—": "-",
+  "“": '"',
+  "”": '"',
+  "«": '"',
+  "»": '"',
 };
 const kDigits = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"];
 /** What stands before the n't of can't, won't, shan't. @type {Record<string, string>} */
 const kIrregular = { ca: "can", wo: "will", sha: "shall" };
 const kIsAfter = /^(?:it|he|she|that|this|what|who|where|here|there|how|when|why|let)$/;
 const kEndings = [
-  ["ies", "y"], ["ied", "y"], ["es", ""], ["es", "e"], ["s", ""], ["ing", ""], ["ing", "e"], ["ed", ""], ["ed", "e"],
-  ["est", ""], ["est", "e"], ["er", ""], ["er", "e"], ["ly", ""], ["ness", ""], ["our", "or"], ["ise", "ize"],
+  ["ies", "y"],
+  ["ied", "y"],
+  ["es", ""],
+  ["es", "e"],
+  ["s", ""],
+  ["ing", ""],
+  ["ing", "e"],
+  ["ed", ""],
+  ["ed", "e"],
+  ["est", ""],
+  ["est", "e"],
+  ["er", ""],
+  ["er", "e"],
+  ["ly", ""],
+  ["ness", ""],
+  ["our", "or"],
+  ["ise", "ize"],
 ];
 
 /**

@@ -16,14 +16,28 @@ test("has at least 5,000 words of 100 numbers, everyday words and punctuation am
 });
 
 test("belongs together, row by row: words used alike are near each other", () => {
-  for (const [word, near] of [["cats", "dogs"], ["queen", "king"], ["rain", "storm"], ["tired", "sick"], ["?", "!"]]) {
+  for (const [word, near] of [
+    ["cats", "dogs"],
+    ["queen", "king"],
+    ["rain", "storm"],
+    ["tired", "sick"],
+    ["?", "!"],
+  ]) {
     expect(nearestWords(table, vectorOf(table, word) ?? [], 20), word).toContain(near);
     expect(nearestWords(table, vectorOf(table, word) ?? [], 1)).toEqual([word]);
   }
 });
 
 test("reads float16 as IEEE 754 says", () => {
-  for (const [bits, value] of [[0x3c00, 1], [0xc000, -2], [0x7bff, 65504], [0x0001, 2 ** -24], [0x03ff, 1023 * 2 ** -24], [0x0400, 2 ** -14], [0x3555, 0.333251953125]]) {
+  for (const [bits, value] of [
+    [0x3c00, 1],
+    [0xc000, -2],
+    [0x7bff, 65504],
+    [0x0001, 2 ** -24],
+    [0x03ff, 1023 * 2 ** -24],
+    [0x0400, 2 ** -14],
+    [0x3555, 0.333251953125],
+  ]) {
     expect(float16ToNumber(bits)).toBe(value);
   }
   expect(float16ToNumber(0x8000)).toBe(-0);
@@ -33,6 +47,8 @@ test("reads float16 as IEEE 754 says", () => {
 
 test("a cut-off file is named with what was expected", () => {
   const text = readFileSync(new URL("words-100d.txt", import.meta.url), "utf8");
-  expect(() => parseWordTable(text, new ArrayBuffer(1000))).toThrow("expected 1120400 bytes for 5602 words × 100 float16 numbers, got 1000");
+  expect(() => parseWordTable(text, new ArrayBuffer(1000))).toThrow(
+    "expected 1120400 bytes for 5602 words × 100 float16 numbers, got 1000",
+  );
   expect(() => parseWordTable("", new ArrayBuffer(0))).toThrow("expected");
 });
