@@ -11,8 +11,6 @@ namespace {
 
 using kernels::DefaultArch;
 
-/// Up to so many queries go the way of kernels/decode.hpp.
-constexpr std::int64_t kDecodeRows = 4;
 /// Fewer items than this, and long caches are cut into chunks of at least kMinChunkKeys.
 constexpr std::int64_t kWantedItems = 8;
 constexpr std::int32_t kMinChunkKeys = 1024;
@@ -85,7 +83,7 @@ AttentionPlan make_plan(const AttentionParams& p, std::int32_t threads) noexcept
   const std::int32_t widest = std::max({p.head_dim, p.value_dim, 1});
   const std::int32_t group = p.num_kv_heads > 0 ? p.num_heads / p.num_kv_heads : 1;
   const std::int64_t group_rows = static_cast<std::int64_t>(group) * p.seq_len_q;
-  plan.decode = group_rows <= kDecodeRows;
+  plan.decode = group_rows <= kMaxDecodeRows;
   plan.grouped_rows = plan.decode || p.seq_len_q < kQueryTile;
   const std::int64_t rows = plan.grouped_rows ? group_rows : p.seq_len_q;
   plan.row_tiles = static_cast<std::int32_t>(round_up<std::int64_t>(rows, kQueryTile) / kQueryTile);
@@ -105,13 +103,14 @@ AttentionPlan make_plan(const AttentionParams& p, std::int32_t threads) noexcept
   plan.acc_stride = round_up(std::max(p.value_dim, 1), kLanes);
   plan.query_stride = round_up(std::max(p.head_dim, 1), kLanes);
   const auto floats = [](std::int64_t a, std::int64_t b) { return static_cast<std::size_t>(round_up<std::int64_t>(a * b, 16)); };
-  plan.thread_floats = floats(plan.key_tile, kQueryTile)             // scores
-                       + floats(plan.key_tile, kQueryTile)           // bias, transposed
-                       + floats(plan.query_stride, kQueryTile)       // packed queries
-                       + floats(plan.acc_stride, kQueryTile)         // accumulator
-                       + floats(plan.key_tile, kLanes)               // value tail
-                       + 3 * floats(1, kQueryTile);                  // row_max, row_sum, rescale
-  if (p.kv_type == KvType::f16 && !plan.decode) {
+  plan.thread_floats = floats(plan.key_tile, kQueryTile)        // scores
+                       + floats(plan.key_tile, kQueryTile)      // bias, transposed
+                       + floats(plan.query_stride, kQueryTile)  // packed queries
+                       + floats(plan.acc_stride, kQueryTile)    // accumulator
+                       + floats(plan.key_tile, kLanes)          // value tail
+                       + 4 * floats(1, kQueryTile)              // row_max, row_sum, row_error, rescale
+                       + floats(plan.key_tile, p.value_dim);    // values as one query sees them
+  if (p.kv_type == KvType::f16) {
     plan.thread_floats += floats(plan.key_tile, p.head_dim) + floats(plan.key_tile, p.value_dim);
   }
   if (plan.chunks > 1) plan.partial_floats = static_cast<std::size_t>(plan.items) * floats(plan.acc_stride + 2, kQueryTile);

@@ -8,9 +8,12 @@
 
 namespace attn::core {
 
+/// Up to so many queries of one key head go the way of kernels/decode.hpp.
+inline constexpr std::int32_t kMaxDecodeRows = 4;
+
 /// How a call is cut into work. It follows from the sizes alone, never from the number of threads, and so do the results.
 struct AttentionPlan {
-  /// At most kDecodeRows queries share a key head: the time goes into reading keys and values (kernels/decode.hpp).
+  /// At most kMaxDecodeRows queries share a key head: the time goes into reading keys and values (kernels/decode.hpp).
   bool decode = false;
   /// Tiles take the rows of all heads of a group together: few queries a head would leave most of a tile empty.
   bool grouped_rows = false;

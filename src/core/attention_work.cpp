@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "kernels/half.hpp"
+#include "kernels/weighted_sum.hpp"
 
 namespace attn::core {
 namespace {
@@ -15,6 +16,21 @@ bool any_nonzero(const std::uint8_t* mask, std::ptrdiff_t stride, int count) {
     if (mask[j * stride] != 0) return true;
   }
   return false;
+}
+
+FloatRows float_rows(const AttentionParams& p, const void* data, const Strides& strides, const RowTile& tile, std::int32_t first, int count,
+                     std::int32_t width, float* scratch) {
+  const std::ptrdiff_t offset = tile.batch * strides.batch + tile.kv_head * strides.head + first * strides.row;
+  if (p.kv_type == KvType::f32) return {static_cast<const float*>(data) + offset, strides.row};
+  const std::uint16_t* source = static_cast<const std::uint16_t*>(data) + offset;
+  if (strides.row == width) {
+    kernels::half_to_float_row<Arch>(source, scratch, static_cast<std::ptrdiff_t>(count) * width);
+  } else {
+    for (int j = 0; j < count; ++j) {
+      kernels::half_to_float_row<Arch>(source + j * strides.row, scratch + static_cast<std::ptrdiff_t>(j) * width, width);
+    }
+  }
+  return {scratch, width};
 }
 
 }  // namespace
@@ -34,8 +50,10 @@ Workspace AttentionWork::workspace(std::int32_t thread) const {
   ws.tail = take(static_cast<std::ptrdiff_t>(plan.key_tile) * kernels::kLanes<Arch>);
   ws.row_max = take(kQueryTile);
   ws.row_sum = take(kQueryTile);
+  ws.row_error = take(kQueryTile);
   ws.rescale = take(kQueryTile);
-  if (params.kv_type == KvType::f16 && !plan.decode) {
+  ws.seen_value = take(static_cast<std::ptrdiff_t>(plan.key_tile) * params.value_dim);
+  if (params.kv_type == KvType::f16) {
     ws.key_f32 = take(static_cast<std::ptrdiff_t>(plan.key_tile) * params.head_dim);
     ws.value_f32 = take(static_cast<std::ptrdiff_t>(plan.key_tile) * params.value_dim);
   }
@@ -64,36 +82,38 @@ void start_rows(const AttentionParams& params, const RowTile& tile, bool first_c
     const float sink = params.sinks != nullptr && first_chunk && r < tile.count ? params.sinks[tile.head[r]] : -kernels::kInfinity;
     ws.row_max[r] = sink;
     ws.row_sum[r] = sink == -kernels::kInfinity ? 0.0F : 1.0F;
+    ws.row_error[r] = 0.0F;
   }
 }
 
-template <class T>
 void careful_weighted_sum(const AttentionWork& work, const RowTile& tile, Workspace& ws, std::ptrdiff_t query_stride,
-                          std::ptrdiff_t key_stride, std::int32_t first, int count, bool first_tile) {
+                          std::ptrdiff_t key_stride, std::int32_t first, int count, const float* value, std::ptrdiff_t value_stride,
+                          bool first_tile) {
   const AttentionParams& p = work.params;
+  const std::ptrdiff_t width = p.value_dim;
   for (int r = 0; r < tile.count; ++r) {
-    float* acc = ws.acc + r * work.plan.acc_stride;
-    for (std::int32_t c = 0; c < p.value_dim; ++c) acc[c] = first_tile ? 0.0F : acc[c] * ws.rescale[r];
     for (int j = 0; j < count; ++j) {
-      if (first + j < tile.begin[r] || first + j >= tile.end[r]) continue;
-      if (!passes_mask(p, tile.batch, tile.head[r], tile.query[r], first + j)) continue;
-      const float weight = ws.scores[r * query_stride + j * key_stride];
-      const T* value = kv_row<T>(p.value, p.value_strides, tile, first + j);
-      for (std::int32_t c = 0; c < p.value_dim; ++c) {
-        if constexpr (sizeof(T) == sizeof(float)) {
-          acc[c] += weight * value[c];
-        } else {
-          acc[c] += weight * kernels::half_to_float_one(value[c]);
-        }
+      float* const to = ws.seen_value + j * width;
+      const bool seen =
+          first + j >= tile.begin[r] && first + j < tile.end[r] && passes_mask(p, tile.batch, tile.head[r], tile.query[r], first + j);
+      if (seen) {
+        std::copy_n(value + j * value_stride, width, to);
+      } else {
+        std::fill_n(to, width, 0.0F);
       }
     }
+    kernels::weighted_sum_rows<Arch, 1>(ws.scores + r * query_stride, {query_stride, key_stride}, count, ws.seen_value, width, p.value_dim,
+                                        ws.rescale + r, ws.acc + r * work.plan.acc_stride, work.plan.acc_stride, first_tile, ws.tail);
   }
 }
 
-template void careful_weighted_sum<float>(const AttentionWork&, const RowTile&, Workspace&, std::ptrdiff_t, std::ptrdiff_t, std::int32_t, int,
-                                          bool);
-template void careful_weighted_sum<std::uint16_t>(const AttentionWork&, const RowTile&, Workspace&, std::ptrdiff_t, std::ptrdiff_t,
-                                                  std::int32_t, int, bool);
+FloatRows key_rows(const AttentionParams& params, const RowTile& tile, std::int32_t first, int count, Workspace& ws) {
+  return float_rows(params, params.key, params.key_strides, tile, first, count, params.head_dim, ws.key_f32);
+}
+
+FloatRows value_rows(const AttentionParams& params, const RowTile& tile, std::int32_t first, int count, Workspace& ws) {
+  return float_rows(params, params.value, params.value_strides, tile, first, count, params.value_dim, ws.value_f32);
+}
 
 void finish_rows(const AttentionWork& work, const RowTile& tile, const float* row_max, const float* row_sum, const float* acc) {
   using V = kernels::Vec<Arch>;

@@ -25,7 +25,11 @@ struct Workspace {
   float* tail;
   float* row_max;
   float* row_sum;
+  /// what row_sum holds too much (Kahan)
+  float* row_error;
   float* rescale;
+  /// values of a tile as one query sees them, for `careful_weighted_sum`
+  float* seen_value;
   /// float16 keys and values of a tile as float32
   float* key_f32;
   float* value_f32;
@@ -46,12 +50,6 @@ struct AttentionWork {
   [[nodiscard]] float* partial(std::int64_t item) const;
 };
 
-/// First element of key row s, or value row s, of the key head that the tile reads.
-template <class T>
-const T* kv_row(const void* data, const Strides& strides, const RowTile& tile, std::int32_t s) {
-  return static_cast<const T*>(data) + tile.batch * strides.batch + tile.kv_head * strides.head + s * strides.row;
-}
-
 /// Whether some query of the tile may not see some key in [first, first + count). Where it says no, no mask has to be applied.
 bool may_hide(const AttentionParams& params, const RowTile& tile, std::int32_t first, int count);
 
@@ -61,11 +59,20 @@ bool mask_shows_any(const AttentionParams& params, const RowTile& tile, std::int
 /// Starts the row statistics of a tile: the sink, if there is one and this is the first chunk, is a score that has been seen already.
 void start_rows(const AttentionParams& params, const RowTile& tile, bool first_chunk, Workspace& ws);
 
-/// acc += weights * value, without touching values that a query does not see: they may hold NaN or infinity, and 0 * NaN is NaN.
-/// weight of row r and key j = ws.scores[r * query_stride + j * key_stride]. Slow; only for tiles with such values.
-template <class T>
+/// acc += weights * value, with 0 in place of values that a query does not see: they may hold NaN or infinity, and 0 * NaN is NaN.
+/// value: rows of keys [first, first + count). weight of row r and key j = ws.scores[r * query_stride + j * key_stride]. Slow; only for tiles
+/// with such values.
 void careful_weighted_sum(const AttentionWork& work, const RowTile& tile, Workspace& ws, std::ptrdiff_t query_stride,
-                          std::ptrdiff_t key_stride, std::int32_t first, int count, bool first_tile);
+                          std::ptrdiff_t key_stride, std::int32_t first, int count, const float* value, std::ptrdiff_t value_stride,
+                          bool first_tile);
+
+/// Keys or values of a tile as float32: where they are, or, from float16, converted into scratch.
+struct FloatRows {
+  const float* data;
+  std::ptrdiff_t stride;
+};
+FloatRows key_rows(const AttentionParams& params, const RowTile& tile, std::int32_t first, int count, Workspace& ws);
+FloatRows value_rows(const AttentionParams& params, const RowTile& tile, std::int32_t first, int count, Workspace& ws);
 
 /// Writes output, lse and statistics of the tile's rows from row_max, row_sum and acc.
 void finish_rows(const AttentionWork& work, const RowTile& tile, const float* row_max, const float* row_sum, const float* acc);

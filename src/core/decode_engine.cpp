@@ -6,16 +6,16 @@
 #include "core/attention_work.h"
 #include "kernels/decode.hpp"
 #include "kernels/tile_scores.hpp"
+#include "kernels/weighted_sum.hpp"
 
 namespace attn::core {
 namespace {
 
-constexpr int kMaxRows = 4;
+constexpr int kW = kernels::kLanes<Arch>;
 
 /// Everything between q·k and the softmax, up to `stage`, on the scores of one query [count].
 void finish_scores(const AttentionParams& p, const RowTile& tile, int r, std::int32_t first, int count, MatrixStage stage, float* scores) {
   if (stage == MatrixStage::scaled_scores) return;
-  constexpr int kW = kernels::kLanes<Arch>;
   if (p.softcap > 0.0F) kernels::softcap_tile<Arch>(scores, 0, 1, (count + kW - 1) / kW * kW, p.softcap);
   if (stage == MatrixStage::softcapped_scores) return;
   if (p.alibi_slopes != nullptr) {
@@ -42,68 +42,18 @@ void finish_scores(const AttentionParams& p, const RowTile& tile, int r, std::in
   std::fill(scores + end, scores + count, -kernels::kInfinity);
 }
 
-template <class T>
-void scores_of_keys(const AttentionWork& work, const RowTile& tile, std::int32_t first, int count, MatrixStage stage, Workspace& ws) {
-  const AttentionParams& p = work.params;
+void weighted_sum(const AttentionWork& work, const RowTile& tile, int count, FloatRows value, bool first_tile, Workspace& ws) {
   const std::ptrdiff_t stride = decode_scores_stride(work.plan);
-  kernels::dot_rows<Arch>(ws.queries, work.plan.query_stride, tile.count, kv_row<T>(p.key, p.key_strides, tile, first), p.key_strides.row,
-                          count, p.head_dim, ws.scores, stride);
-  for (int r = 0; r < tile.count; ++r) finish_scores(p, tile, r, first, count, stage, ws.scores + r * stride);
-}
-
-bool values_finite(const float* rows, std::ptrdiff_t stride, int count, std::int32_t width) {
-  return kernels::all_finite<Arch>(rows, stride, count, width);
-}
-
-/// float16: an exponent of all ones is infinity or NaN.
-bool values_finite(const std::uint16_t* rows, std::ptrdiff_t stride, int count, std::int32_t width) {
-  for (int j = 0; j < count; ++j) {
-    for (std::int32_t c = 0; c < width; ++c) {
-      if ((rows[j * stride + c] & 0x7C00U) == 0x7C00U) return false;
-    }
-  }
-  return true;
-}
-
-template <class T>
-void run(const AttentionWork& work, const RowTile& tile, KeyRange keys, Workspace& ws, bool& touched) {
-  const AttentionParams& p = work.params;
-  const std::ptrdiff_t stride = decode_scores_stride(work.plan);
-  const std::ptrdiff_t acc_stride = work.plan.acc_stride;
-  for (std::int32_t first = keys.begin; first < keys.end; first += work.plan.key_tile) {
-    const int count = std::min(work.plan.key_tile, keys.end - first);
-    if (p.mask != nullptr && !mask_shows_any(p, tile, first, count)) continue;
-    scores_of_keys<T>(work, tile, first, count, MatrixStage::masked_scores, ws);
-    for (int r = 0; r < tile.count; ++r) {
-      kernels::online_softmax_row<Arch>(ws.scores + r * stride, count, ws.row_max + r, ws.row_sum + r, ws.rescale + r);
-    }
-    if (p.output != nullptr) {
-      const T* value = kv_row<T>(p.value, p.value_strides, tile, first);
-      const std::ptrdiff_t value_stride = p.value_strides.row;
-      T* const tail = reinterpret_cast<T*>(ws.tail);
-      if (may_hide(p, tile, first, count) && !values_finite(value, value_stride, count, p.value_dim)) {
-        careful_weighted_sum<T>(work, tile, ws, stride, 1, first, count, !touched);
-      } else {
-        switch (tile.count) {
-          case 1:
-            kernels::weighted_sum_rows<Arch, 1>(ws.scores, stride, count, value, value_stride, p.value_dim, ws.rescale, ws.acc, acc_stride,
-                                                !touched, tail);
-            break;
-          case 2:
-            kernels::weighted_sum_rows<Arch, 2>(ws.scores, stride, count, value, value_stride, p.value_dim, ws.rescale, ws.acc, acc_stride,
-                                                !touched, tail);
-            break;
-          case 3:
-            kernels::weighted_sum_rows<Arch, 3>(ws.scores, stride, count, value, value_stride, p.value_dim, ws.rescale, ws.acc, acc_stride,
-                                                !touched, tail);
-            break;
-          default:
-            kernels::weighted_sum_rows<Arch, kMaxRows>(ws.scores, stride, count, value, value_stride, p.value_dim, ws.rescale, ws.acc,
-                                                       acc_stride, !touched, tail);
-        }
-      }
-    }
-    touched = true;
+  const auto rows = [&](auto kernel) {
+    kernel(ws.scores, kernels::WeightLayout{stride, 1}, count, value.data, value.stride, work.params.value_dim, ws.rescale, ws.acc,
+           work.plan.acc_stride, first_tile, ws.tail);
+  };
+  static_assert(kMaxDecodeRows == 4);
+  switch (tile.count) {
+    case 1: rows(kernels::weighted_sum_rows<Arch, 1>); break;
+    case 2: rows(kernels::weighted_sum_rows<Arch, 2>); break;
+    case 3: rows(kernels::weighted_sum_rows<Arch, 3>); break;
+    default: rows(kernels::weighted_sum_rows<Arch, 4>);
   }
 }
 
@@ -119,22 +69,41 @@ void prepare_decode_queries(const AttentionWork& work, const RowTile& tile, Work
 }
 
 void decode_scores(const AttentionWork& work, const RowTile& tile, std::int32_t first, int count, MatrixStage stage, Workspace& ws) {
-  if (work.params.kv_type == KvType::f32) {
-    scores_of_keys<float>(work, tile, first, count, stage, ws);
-  } else {
-    scores_of_keys<std::uint16_t>(work, tile, first, count, stage, ws);
-  }
+  const AttentionParams& p = work.params;
+  const std::ptrdiff_t stride = decode_scores_stride(work.plan);
+  const FloatRows key = key_rows(p, tile, first, count, ws);
+  kernels::dot_rows<Arch>(ws.queries, work.plan.query_stride, tile.count, key.data, key.stride, count, p.head_dim, ws.scores, stride);
+  for (int r = 0; r < tile.count; ++r) finish_scores(p, tile, r, first, count, stage, ws.scores + r * stride);
 }
 
 void run_decode(const AttentionWork& work, const RowTile& tile, KeyRange keys, bool first_chunk, Workspace& ws, bool& touched) {
+  const AttentionParams& p = work.params;
+  const std::ptrdiff_t stride = decode_scores_stride(work.plan);
   prepare_decode_queries(work, tile, ws);
-  start_rows(work.params, tile, first_chunk, ws);
+  start_rows(p, tile, first_chunk, ws);
+  // Sums are kept lane by lane until all keys are through; what a sink has brought stands in the first lane.
+  alignas(64) float sums[kMaxDecodeRows * kW] = {};
+  alignas(64) float errors[kMaxDecodeRows * kW] = {};
+  for (int r = 0; r < tile.count; ++r) sums[r * kW] = ws.row_sum[r];
   touched = false;
-  if (work.params.kv_type == KvType::f32) {
-    run<float>(work, tile, keys, ws, touched);
-  } else {
-    run<std::uint16_t>(work, tile, keys, ws, touched);
+  for (std::int32_t first = keys.begin; first < keys.end; first += work.plan.key_tile) {
+    const int count = std::min(work.plan.key_tile, keys.end - first);
+    if (p.mask != nullptr && !mask_shows_any(p, tile, first, count)) continue;
+    decode_scores(work, tile, first, count, MatrixStage::masked_scores, ws);
+    for (int r = 0; r < tile.count; ++r) {
+      kernels::online_softmax_row<Arch>(ws.scores + r * stride, count, ws.row_max + r, sums + r * kW, errors + r * kW, ws.rescale + r);
+    }
+    if (p.output != nullptr) {
+      const FloatRows value = value_rows(p, tile, first, count, ws);
+      if (may_hide(p, tile, first, count) && !kernels::all_finite<Arch>(value.data, value.stride, count, p.value_dim)) {
+        careful_weighted_sum(work, tile, ws, stride, 1, first, count, value.data, value.stride, !touched);
+      } else {
+        weighted_sum(work, tile, count, value, !touched, ws);
+      }
+    }
+    touched = true;
   }
+  for (int r = 0; r < tile.count; ++r) ws.row_sum[r] = xsimd::reduce_add(kernels::load<Arch>(sums + r * kW));
 }
 
 }  // namespace attn::core

@@ -36,9 +36,11 @@ struct RowTile {
 };
 
 /// Rows of one query head: queries first_query ... first_query + count - 1 of head `head`.
-void fill_head_rows(const AttentionParams& params, std::int32_t batch, std::int32_t head, std::int32_t first_query, int count, RowTile& tile);
+void fill_head_rows(const AttentionParams& params, std::int32_t batch, std::int32_t head, std::int32_t first_query, int count,
+                    RowTile& tile);
 
 /// Rows of all the query heads that share a key head, head by head: row r is query r % seq_len_q of head r / seq_len_q of the group.
-void fill_group_rows(const AttentionParams& params, std::int32_t batch, std::int32_t kv_head, std::int32_t first_row, int count, RowTile& tile);
+void fill_group_rows(const AttentionParams& params, std::int32_t batch, std::int32_t kv_head, std::int32_t first_row, int count,
+                     RowTile& tile);
 
 }  // namespace attn::core

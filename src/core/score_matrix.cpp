@@ -25,7 +25,8 @@ std::int32_t wanted_head(const AttentionParams& p, std::int32_t i) { return p.ma
 
 /// weights of one row from its masked scores, `score(j)` of key first + j.
 template <class ScoreOf>
-void weight_row(const AttentionWork& work, const RowTile& tile, int r, std::int32_t first, int count, ScoreOf score, float share, float* to) {
+void weight_row(const AttentionWork& work, const RowTile& tile, int r, std::int32_t first, int count, ScoreOf score, float share,
+                float* to) {
   const AttentionParams& p = work.params;
   const std::int32_t h = tile.head[r];
   const std::int32_t t = tile.query[r];

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "core/attention_work.h"
-#include "kernels/half.hpp"
 #include "kernels/online_softmax.hpp"
 #include "kernels/query_panel.hpp"
 #include "kernels/score_tile.hpp"
@@ -18,22 +17,6 @@ constexpr int kP = kernels::kPanel<Arch>;
 static_assert(kQueryTile % kP == 0, "a tile of queries must hold whole panels");
 
 int panels(const RowTile& tile) { return (tile.count + kP - 1) / kP; }
-
-/// Rows of keys or values as float32: in place, or converted to `scratch`.
-struct Rows {
-  const float* data;
-  std::ptrdiff_t stride;
-};
-
-Rows float_rows(const AttentionParams& p, const void* data, const Strides& strides, const RowTile& tile, std::int32_t first, int count,
-                std::int32_t width, float* scratch) {
-  if (p.kv_type == KvType::f32) return {kv_row<float>(data, strides, tile, first), strides.row};
-  for (int j = 0; j < count; ++j) {
-    kernels::half_to_float_row<Arch>(kv_row<std::uint16_t>(data, strides, tile, first + j), scratch + static_cast<std::ptrdiff_t>(j) * width,
-                                     width);
-  }
-  return {scratch, width};
-}
 
 /// Turns the bias of keys [first, first + count) into ws.bias_t [key][kQueryTile]. False if every element of a real row is -inf.
 bool load_bias(const AttentionParams& p, const RowTile& tile, std::int32_t first, int count, Workspace& ws) {
@@ -88,7 +71,7 @@ void hide_by_mask(const AttentionParams& p, const RowTile& tile, std::int32_t fi
 /// ws.bias_t holds the bias if there is one.
 void scores_of_tile(const AttentionWork& work, const RowTile& tile, std::int32_t first, int count, MatrixStage stage, Workspace& ws) {
   const AttentionParams& p = work.params;
-  const Rows key = float_rows(p, p.key, p.key_strides, tile, first, count, p.head_dim, ws.key_f32);
+  const FloatRows key = key_rows(p, tile, first, count, ws);
   const int columns = panels(tile) * kP;
   kernels::score_tile<Arch>(key.data, key.stride, count, ws.queries, panels(tile), p.head_dim, ws.scores, kQueryTile);
   if (stage == MatrixStage::scaled_scores) return;
@@ -125,19 +108,16 @@ void run_tile(const AttentionWork& work, const RowTile& tile, KeyRange keys, boo
     scores_of_tile(work, tile, first, count, MatrixStage::masked_scores, ws);
     for (int panel = 0; panel < panels(tile); ++panel) {
       const int c = panel * kP;
-      kernels::online_softmax_panel<Arch>(ws.scores + c, kQueryTile, count, ws.row_max + c, ws.row_sum + c, ws.rescale + c);
+      kernels::online_softmax_panel<Arch>(ws.scores + c, kQueryTile, count, ws.row_max + c, ws.row_sum + c, ws.row_error + c,
+                                          ws.rescale + c);
     }
     if (p.output != nullptr) {
-      const Rows value = float_rows(p, p.value, p.value_strides, tile, first, count, p.value_dim, ws.value_f32);
+      const FloatRows value = value_rows(p, tile, first, count, ws);
       if (may_hide(p, tile, first, count) && !kernels::all_finite<Arch>(value.data, value.stride, count, p.value_dim)) {
-        if (p.kv_type == KvType::f32) {
-          careful_weighted_sum<float>(work, tile, ws, 1, kQueryTile, first, count, !touched);
-        } else {
-          careful_weighted_sum<std::uint16_t>(work, tile, ws, 1, kQueryTile, first, count, !touched);
-        }
+        careful_weighted_sum(work, tile, ws, 1, kQueryTile, first, count, value.data, value.stride, !touched);
       } else {
-        kernels::weighted_sum_tile<Arch>(ws.scores, kQueryTile, tile.count, count, value.data, value.stride, p.value_dim, ws.rescale, ws.acc,
-                                         work.plan.acc_stride, !touched, ws.tail);
+        kernels::weighted_sum_tile<Arch>(ws.scores, kQueryTile, tile.count, count, value.data, value.stride, p.value_dim, ws.rescale,
+                                         ws.acc, work.plan.acc_stride, !touched, ws.tail);
       }
     }
     touched = true;

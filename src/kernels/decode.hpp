@@ -1,7 +1,6 @@
 #pragma once
 
-#include "kernels/exp.hpp"
-#include "kernels/weighted_sum.hpp"
+#include "kernels/online_softmax.hpp"
 
 // Kernels for few queries and many keys: here the time goes into reading the key/value cache, so each key and value row is loaded as
 // vectors along its width, once for all queries that share it. Scores lie row by row, [query][key].
@@ -29,8 +28,8 @@ template <class Arch>
 
 /// scores[r][j] = scale-free dot(query[r], key[j]) for Rows queries and kLanes keys of which `num_keys` exist. Every dot product is
 /// summed in the same order whatever Rows is, so results do not depend on how queries are grouped.
-template <class Arch, int Rows, class T>
-[[gnu::always_inline]] inline void dot_block(const float* query, std::ptrdiff_t query_stride, const T* key, std::ptrdiff_t key_stride,
+template <class Arch, int Rows>
+[[gnu::always_inline]] inline void dot_block(const float* query, std::ptrdiff_t query_stride, const float* key, std::ptrdiff_t key_stride,
                                              int head_dim, float* scores, std::ptrdiff_t scores_stride) {
   using V = Vec<Arch>;
   constexpr int kW = kLanes<Arch>;
@@ -45,16 +44,16 @@ template <class Arch, int Rows, class T>
     V q[Rows];
     for (int r = 0; r < Rows; ++r) q[r] = load<Arch>(query + r * query_stride + d);
     for (int j = 0; j < kKeys; ++j) {
-      const V k = load_kv<Arch>(key + j * key_stride + d);
+      const V k = load<Arch>(key + j * key_stride + d);
       for (int r = 0; r < Rows; ++r) sum[r][j] = madd<Arch>(q[r], k, sum[r][j]);
     }
   }
   if (whole < head_dim) {
     // The rows of the query scratch are padded with 0 to whole vectors; those of the keys are not ours to read past.
     for (int j = 0; j < kKeys; ++j) {
-      T rest[kW] = {};
+      float rest[kW] = {};
       for (int d = whole; d < head_dim; ++d) rest[d - whole] = key[j * key_stride + d];
-      const V k = load_kv<Arch>(rest);
+      const V k = load<Arch>(rest);
       for (int r = 0; r < Rows; ++r) sum[r][j] = madd<Arch>(load<Arch>(query + r * query_stride + whole), k, sum[r][j]);
     }
   }
@@ -68,17 +67,17 @@ template <class Arch, int Rows, class T>
 }
 
 /// One key alone, summed in the same order as in dot_block.
-template <class Arch, class T>
-inline float dot_single(const float* query, const T* key, int head_dim) {
+template <class Arch>
+inline float dot_single(const float* query, const float* key, int head_dim) {
   using V = Vec<Arch>;
   constexpr int kW = kLanes<Arch>;
   V sum(0.0F);
   const int whole = head_dim - head_dim % kW;
-  for (int d = 0; d < whole; d += kW) sum = madd<Arch>(load<Arch>(query + d), load_kv<Arch>(key + d), sum);
+  for (int d = 0; d < whole; d += kW) sum = madd<Arch>(load<Arch>(query + d), load<Arch>(key + d), sum);
   if (whole < head_dim) {
-    T rest[kW] = {};
+    float rest[kW] = {};
     for (int d = whole; d < head_dim; ++d) rest[d - whole] = key[d];
-    sum = madd<Arch>(load<Arch>(query + whole), load_kv<Arch>(static_cast<const T*>(rest)), sum);
+    sum = madd<Arch>(load<Arch>(query + whole), load<Arch>(rest), sum);
   }
   if constexpr (kW == 4) {
     const V lanes[4] = {sum, V(0.0F), V(0.0F), V(0.0F)};
@@ -89,12 +88,12 @@ inline float dot_single(const float* query, const T* key, int head_dim) {
 }
 
 /// scores [num_queries][scores_stride] for num_keys keys. query: rows query_stride apart, padded with 0 to whole vectors.
-template <class Arch, class T>
-inline void dot_rows(const float* query, std::ptrdiff_t query_stride, int num_queries, const T* key, std::ptrdiff_t key_stride, int num_keys,
-                     int head_dim, float* scores, std::ptrdiff_t scores_stride) {
+template <class Arch>
+ATTN_KERNEL inline void dot_rows(const float* query, std::ptrdiff_t query_stride, int num_queries, const float* key,
+                                 std::ptrdiff_t key_stride, int num_keys, int head_dim, float* scores, std::ptrdiff_t scores_stride) {
   int j = 0;
   for (; j + 4 <= num_keys; j += 4) {
-    const T* k = key + j * key_stride;
+    const float* k = key + j * key_stride;
     int r = 0;
     for (; r + 2 <= num_queries; r += 2) {
       dot_block<Arch, 2>(query + r * query_stride, query_stride, k, key_stride, head_dim, scores + r * scores_stride + j, scores_stride);
@@ -110,9 +109,10 @@ inline void dot_rows(const float* query, std::ptrdiff_t query_stride, int num_qu
   }
 }
 
-/// One step of the online softmax for one query; like online_softmax_panel, along a row of scores [num_keys].
+/// One step of the online softmax for one query; like online_softmax_panel, along a row of scores [num_keys]. row_sum and row_error hold
+/// a partial sum for each lane, [kLanes].
 template <class Arch>
-inline void online_softmax_row(float* scores, int num_keys, float* row_max, float* row_sum, float* rescale) {
+ATTN_KERNEL inline void online_softmax_row(float* scores, int num_keys, float* row_max, float* row_sum, float* row_error, float* rescale) {
   using V = Vec<Arch>;
   constexpr int kW = kLanes<Arch>;
   const float old = *row_max;
@@ -129,11 +129,18 @@ inline void online_softmax_row(float* scores, int num_keys, float* row_max, floa
 
   const float shift = now == -kInfinity ? 0.0F : now;
   const V alpha = exp_nonpositive<Arch>(V(old - shift));
-  V sum(0.0F);
-  for (j = 0; j + kW <= num_keys; j += kW) {
-    const V w = exp_nonpositive<Arch>(load<Arch>(scores + j) - V(shift));
-    store<Arch>(scores + j, w);
-    sum += w;
+  V sum = load<Arch>(row_sum) * alpha;
+  V error = load<Arch>(row_error) * alpha;
+  for (j = 0; j + kW <= num_keys;) {
+    const int end = num_keys - j < kSumBlock * kW ? num_keys : j + kSumBlock * kW;
+    V part(0.0F);
+    ATTN_NO_UNROLL
+    for (; j + kW <= end; j += kW) {
+      const V w = exp_nonpositive<Arch>(load<Arch>(scores + j) - V(shift));
+      store<Arch>(scores + j, w);
+      part += w;
+    }
+    add_compensated<Arch>(sum, error, part);
   }
   if (j < num_keys) {
     alignas(64) float rest[kW];
@@ -141,31 +148,11 @@ inline void online_softmax_row(float* scores, int num_keys, float* row_max, floa
     const V w = exp_nonpositive<Arch>(load<Arch>(rest) - V(shift));
     store<Arch>(rest, w);
     for (int i = 0; j + i < num_keys; ++i) scores[j + i] = rest[i];
-    sum += w;
+    add_compensated<Arch>(sum, error, w);
   }
   *rescale = alpha.get(0);
-  *row_sum = *row_sum * *rescale + xsimd::reduce_add(sum);
-}
-
-/// acc[r] = acc[r] * rescale[r] + sum_j weights[r][j] * value[j] for Rows queries, the whole value width.
-template <class Arch, int Rows, class T>
-inline void weighted_sum_rows(const float* weights, std::ptrdiff_t weights_stride, int num_keys, const T* value, std::ptrdiff_t value_stride,
-                              int value_dim, const float* rescale, float* acc, std::ptrdiff_t acc_stride, bool first, T* tail) {
-  constexpr int kW = kLanes<Arch>;
-  // As many sums as the registers take, together with a vector of values each and a splat.
-  constexpr int kVectors = Rows == 1 ? 6 : Rows == 2 ? 4 : 2;
-  const WeightLayout layout{weights_stride, 1};
-  int c = 0;
-  for (; c + kVectors * kW <= value_dim; c += kVectors * kW) {
-    weighted_sum_block<Arch, Rows, kVectors>(weights, layout, num_keys, value + c, value_stride, rescale, acc + c, acc_stride, first);
-  }
-  for (; c + kW <= value_dim; c += kW) {
-    weighted_sum_block<Arch, Rows, 1>(weights, layout, num_keys, value + c, value_stride, rescale, acc + c, acc_stride, first);
-  }
-  if (c < value_dim) {
-    pack_value_tail<Arch>(value + c, value_stride, num_keys, value_dim - c, tail);
-    weighted_sum_block<Arch, Rows, 1>(weights, layout, num_keys, static_cast<const T*>(tail), kW, rescale, acc + c, acc_stride, first);
-  }
+  store<Arch>(row_sum, sum);
+  store<Arch>(row_error, error);
 }
 
 }  // namespace attn::kernels

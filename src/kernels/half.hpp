@@ -4,14 +4,14 @@
 
 namespace attn::kernels {
 
-/// kLanes unsigned 16-bit numbers, each widened to 32 bits.
+/// kLanes 16-bit numbers, each widened to 32 bits with its sign.
 template <class Arch>
-[[gnu::always_inline]] inline IntVec<Arch> load_u16(const std::uint16_t* p) {
+[[gnu::always_inline]] inline IntVec<Arch> load_i16(const std::uint16_t* p) {
 #if defined(__wasm_simd128__)
-  if constexpr (kIsWasm<Arch>) return IntVec<Arch>(wasm_u32x4_load16x4(p));
+  if constexpr (kIsWasm<Arch>) return IntVec<Arch>(wasm_i32x4_load16x4(p));
 #endif
   alignas(64) std::int32_t wide[kLanes<Arch>];
-  for (int i = 0; i < kLanes<Arch>; ++i) wide[i] = p[i];
+  for (int i = 0; i < kLanes<Arch>; ++i) wide[i] = static_cast<std::int16_t>(p[i]);
   return IntVec<Arch>::load_aligned(wide);
 }
 
@@ -23,18 +23,16 @@ template <class Arch>
   for (int i = 0; i < kLanes<Arch>; ++i) p[i] = static_cast<std::uint16_t>(wide[i]);
 }
 
-/// float16 bits to float32, exact for all 65,536 patterns: shifted into place, the exponent is 112 too small, which a multiplication
-/// by 2^112 mends for normal and subnormal numbers alike; infinity and NaN keep their all-ones exponent.
+/// float16 bits (sign-extended) to float32, exact for all 65,536 patterns: shifted into place, the exponent is 112 too small, which a
+/// multiplication by 2^112 mends for normal and subnormal numbers alike; infinity and NaN get their all-ones exponent back.
 template <class Arch>
 [[gnu::always_inline]] inline Vec<Arch> half_to_float(IntVec<Arch> bits) {
   using I = IntVec<Arch>;
-  const I magnitude = bits & I(0x7FFF);
-  const I shifted = magnitude << 13;
-  const Vec<Arch> finite = as_float<Arch>(shifted) * Vec<Arch>(0x1p112F);
-  const I special = shifted | I(0x7F800000);
-  const auto is_special = magnitude > I(0x7BFF);
-  const I value = xsimd::select(is_special, special, as_int<Arch>(finite));
-  return as_float<Arch>(value | ((bits & I(0x8000)) << 16));
+  const I shifted = (bits << 13) & I(static_cast<std::int32_t>(0x8FFFE000U));
+  const I scaled = as_int<Arch>(as_float<Arch>(shifted) * Vec<Arch>(0x1p112F));
+  const I exponent(0x7C00);
+  const auto special = (bits & exponent) == exponent;
+  return as_float<Arch>(scaled | xsimd::select(special, I(0x7F800000), I(0)));
 }
 
 /// The same for one number.
@@ -80,24 +78,24 @@ template <class Arch>
 }
 template <class Arch>
 [[gnu::always_inline]] inline Vec<Arch> load_kv(const std::uint16_t* p) {
-  return half_to_float<Arch>(load_u16<Arch>(p));
+  return half_to_float<Arch>(load_i16<Arch>(p));
 }
 
 template <class Arch>
-inline void half_to_float_row(const std::uint16_t* source, float* target, std::ptrdiff_t count) {
+ATTN_KERNEL inline void half_to_float_row(const std::uint16_t* source, float* target, std::ptrdiff_t count) {
   constexpr int kW = kLanes<Arch>;
   std::ptrdiff_t i = 0;
-  for (; i + kW <= count; i += kW) store<Arch>(target + i, load_kv<Arch>(source + i));
+  for (; i + kW <= count; i += kW) store<Arch>(target + i, half_to_float<Arch>(load_i16<Arch>(source + i)));
   if (i == count) return;
   std::uint16_t in[kW] = {};
   alignas(64) float out[kW];
   for (std::ptrdiff_t t = i; t < count; ++t) in[t - i] = source[t];
-  store<Arch>(out, load_kv<Arch>(in));
+  store<Arch>(out, half_to_float<Arch>(load_i16<Arch>(in)));
   for (std::ptrdiff_t t = i; t < count; ++t) target[t] = out[t - i];
 }
 
 template <class Arch>
-inline void float_to_half_row(const float* source, std::uint16_t* target, std::ptrdiff_t count) {
+ATTN_KERNEL inline void float_to_half_row(const float* source, std::uint16_t* target, std::ptrdiff_t count) {
   constexpr int kW = kLanes<Arch>;
   std::ptrdiff_t i = 0;
   for (; i + kW <= count; i += kW) store_u16<Arch>(target + i, float_to_half<Arch>(load<Arch>(source + i)));

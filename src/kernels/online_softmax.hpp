@@ -4,15 +4,29 @@
 
 namespace attn::kernels {
 
+/// Keys, or vectors of keys, whose weights are summed plainly before the sum is added with compensation.
+inline constexpr int kSumBlock = 16;
+
+/// sum += x, where `error` is what earlier additions have added too much (Kahan).
+template <class Arch>
+[[gnu::always_inline]] inline void add_compensated(Vec<Arch>& sum, Vec<Arch>& error, Vec<Arch> x) {
+  const Vec<Arch> corrected = x - error;
+  const Vec<Arch> next = sum + corrected;
+  error = (next - sum) - corrected;
+  sum = next;
+}
+
 /// One step of the online softmax (arXiv:1805.02867, algorithm 3; as used by flash-attention, arXiv:2205.14135) for one panel of queries.
 ///
 ///   new_max = max(row_max, max_j scores_t[j])        scores_t[j] <- exp(scores_t[j] - new_max)
 ///   rescale = exp(row_max - new_max)                 row_sum     <- row_sum * rescale + sum_j scores_t[j]
 ///
-/// scores_t [num_keys][scores_stride], in place; row_max, row_sum, rescale [kPanel].
+/// The sum is taken over kSumBlock keys at a time and added to row_sum with Kahan's compensation, kept in row_error: thousands of small
+/// weights beside a large one would otherwise round the same way each time.
+/// scores_t [num_keys][scores_stride], in place; row_max, row_sum, row_error, rescale [kPanel].
 template <class Arch>
-inline void online_softmax_panel(float* scores_t, std::ptrdiff_t scores_stride, int num_keys, float* row_max, float* row_sum,
-                                 float* rescale) {
+ATTN_KERNEL inline void online_softmax_panel(float* scores_t, std::ptrdiff_t scores_stride, int num_keys, float* row_max, float* row_sum,
+                                             float* row_error, float* rescale) {
   using V = Vec<Arch>;
   constexpr int kW = kLanes<Arch>;
 
@@ -47,19 +61,31 @@ inline void online_softmax_panel(float* scores_t, std::ptrdiff_t scores_stride, 
   store<Arch>(rescale, alpha0);
   store<Arch>(rescale + kW, alpha1);
 
-  V sum0(0.0F);
-  V sum1(0.0F);
-  for (j = 0; j < num_keys; ++j) {
-    float* s = scores_t + j * scores_stride;
-    const V w0 = exp_nonpositive<Arch>(load<Arch>(s) - shift0);
-    const V w1 = exp_nonpositive<Arch>(load<Arch>(s + kW) - shift1);
-    store<Arch>(s, w0);
-    store<Arch>(s + kW, w1);
-    sum0 += w0;
-    sum1 += w1;
+  V sum0 = load<Arch>(row_sum) * alpha0;
+  V sum1 = load<Arch>(row_sum + kW) * alpha1;
+  V error0 = load<Arch>(row_error) * alpha0;
+  V error1 = load<Arch>(row_error + kW) * alpha1;
+  for (j = 0; j < num_keys;) {
+    const int end = num_keys - j < kSumBlock ? num_keys : j + kSumBlock;
+    V part0(0.0F);
+    V part1(0.0F);
+    ATTN_NO_UNROLL
+    for (; j < end; ++j) {
+      float* s = scores_t + j * scores_stride;
+      const V w0 = exp_nonpositive<Arch>(load<Arch>(s) - shift0);
+      const V w1 = exp_nonpositive<Arch>(load<Arch>(s + kW) - shift1);
+      store<Arch>(s, w0);
+      store<Arch>(s + kW, w1);
+      part0 += w0;
+      part1 += w1;
+    }
+    add_compensated<Arch>(sum0, error0, part0);
+    add_compensated<Arch>(sum1, error1, part1);
   }
-  store<Arch>(row_sum, madd<Arch>(load<Arch>(row_sum), alpha0, sum0));
-  store<Arch>(row_sum + kW, madd<Arch>(load<Arch>(row_sum + kW), alpha1, sum1));
+  store<Arch>(row_sum, sum0);
+  store<Arch>(row_sum + kW, sum1);
+  store<Arch>(row_error, error0);
+  store<Arch>(row_error + kW, error1);
 }
 
 }  // namespace attn::kernels

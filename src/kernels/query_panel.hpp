@@ -7,7 +7,7 @@ namespace attn::kernels {
 /// Packs `count` queries into panels [head_dim][kPanel], each element times `scale`, so that the kernel reads kPanel queries of one
 /// dimension as two vectors. Missing queries of the last panel are 0.
 template <class Arch>
-inline void pack_queries(const float* const* query, int count, int head_dim, float scale, float* panels) {
+ATTN_KERNEL inline void pack_queries(const float* const* query, int count, int head_dim, float scale, float* panels) {
   constexpr int kP = kPanel<Arch>;
   for (int r0 = 0; r0 < count; r0 += kP) {
     float* panel = panels + static_cast<std::ptrdiff_t>(r0) * head_dim;

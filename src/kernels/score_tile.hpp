@@ -37,8 +37,8 @@ template <class Arch, int Rows>
 
 /// The same for any number of keys and whole panels of queries: scores_t [num_keys][scores_stride].
 template <class Arch>
-inline void score_tile(const float* key, std::ptrdiff_t key_stride, int num_keys, const float* panels, int num_panels, int head_dim,
-                       float* scores_t, std::ptrdiff_t scores_stride) {
+ATTN_KERNEL inline void score_tile(const float* key, std::ptrdiff_t key_stride, int num_keys, const float* panels, int num_panels,
+                                   int head_dim, float* scores_t, std::ptrdiff_t scores_stride) {
   const std::ptrdiff_t panel_size = static_cast<std::ptrdiff_t>(head_dim) * kPanel<Arch>;
   for (int j = 0; j < num_keys; j += 4) {
     for (int p = 0; p < num_panels; ++p) {

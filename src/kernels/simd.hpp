@@ -25,6 +25,10 @@
 #define ATTN_NO_UNROLL
 #endif
 
+/// Marks what stays a function of its own. Inlined into one large function, the loops of all kernels share V8's fast but careless register
+/// allocator for large functions: measured 22 GFLOP/s in place of 46.
+#define ATTN_KERNEL [[gnu::noinline]]
+
 namespace attn::kernels {
 
 #if defined(ATTN_ARCH_EMULATED)

@@ -7,9 +7,10 @@
 
 namespace attn::kernels {
 
-/// x -> softcap * tanh(x / softcap)
+/// x -> softcap * tanh(x / softcap); infinite scores become +-softcap, NaN stays NaN.
+/// The argument is cut to +-20, where tanh is 1 in float32: xsimd 13.2's tanh is NaN at infinity on wasm.
 template <class Arch>
-inline void softcap_tile(float* scores_t, std::ptrdiff_t stride, int num_keys, int columns, float softcap) {
+ATTN_KERNEL inline void softcap_tile(float* scores_t, std::ptrdiff_t stride, int num_keys, int columns, float softcap) {
   using V = Vec<Arch>;
   const V cap(softcap);
   const V inverse(1.0F / softcap);
@@ -17,17 +18,16 @@ inline void softcap_tile(float* scores_t, std::ptrdiff_t stride, int num_keys, i
     for (int c = 0; c < columns; c += kLanes<Arch>) {
       float* s = scores_t + j * stride + c;
       const V x = load<Arch>(s);
-      // NaN has to stay NaN; xsimd's tanh selects between two forms by comparisons that NaN fails.
-      const V y = cap * xsimd::tanh(x * inverse);
-      store<Arch>(s, xsimd::select(x == x, y, x));
+      const V cut = xsimd::min(xsimd::max(x * inverse, V(-20.0F)), V(20.0F));
+      store<Arch>(s, xsimd::select(x == x, cap * xsimd::tanh(cut), x));
     }
   }
 }
 
 /// x -> x - slope[c] * |position[c] - key|, for keys first_key, first_key + 1, ...
 template <class Arch>
-inline void alibi_tile(float* scores_t, std::ptrdiff_t stride, int num_keys, int columns, int first_key, const std::int32_t* position,
-                       const float* slope) {
+ATTN_KERNEL inline void alibi_tile(float* scores_t, std::ptrdiff_t stride, int num_keys, int columns, int first_key,
+                                   const std::int32_t* position, const float* slope) {
   using V = Vec<Arch>;
   using I = IntVec<Arch>;
   for (int j = 0; j < num_keys; ++j) {
@@ -42,7 +42,8 @@ inline void alibi_tile(float* scores_t, std::ptrdiff_t stride, int num_keys, int
 
 /// x -> x + bias, and -inf where bias is -inf, whatever x is. `bias_t` has the tile's layout.
 template <class Arch>
-inline void bias_tile(float* scores_t, std::ptrdiff_t stride, int num_keys, int columns, const float* bias_t, std::ptrdiff_t bias_stride) {
+ATTN_KERNEL inline void bias_tile(float* scores_t, std::ptrdiff_t stride, int num_keys, int columns, const float* bias_t,
+                                  std::ptrdiff_t bias_stride) {
   using V = Vec<Arch>;
   const V hidden(-kInfinity);
   for (int j = 0; j < num_keys; ++j) {
@@ -56,8 +57,8 @@ inline void bias_tile(float* scores_t, std::ptrdiff_t stride, int num_keys, int 
 
 /// x -> -inf for keys outside begin[c] <= key < end[c].
 template <class Arch>
-inline void range_tile(float* scores_t, std::ptrdiff_t stride, int num_keys, int columns, int first_key, const std::int32_t* begin,
-                       const std::int32_t* end) {
+ATTN_KERNEL inline void range_tile(float* scores_t, std::ptrdiff_t stride, int num_keys, int columns, int first_key,
+                                   const std::int32_t* begin, const std::int32_t* end) {
   using V = Vec<Arch>;
   using I = IntVec<Arch>;
   const I hidden = as_int<Arch>(V(-kInfinity));
@@ -73,7 +74,7 @@ inline void range_tile(float* scores_t, std::ptrdiff_t stride, int num_keys, int
 
 /// True if all num_keys x width elements are finite: x * 0 is NaN for NaN and infinity, and NaN stays in a sum.
 template <class Arch>
-inline bool all_finite(const float* rows, std::ptrdiff_t stride, int num_rows, int width) {
+ATTN_KERNEL inline bool all_finite(const float* rows, std::ptrdiff_t stride, int num_rows, int width) {
   using V = Vec<Arch>;
   constexpr int kW = kLanes<Arch>;
   const V zero(0.0F);
