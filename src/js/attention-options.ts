@@ -198,8 +198,14 @@ export function readScoreOptions(
     weightHeads: undefined,
     weightMean: false,
   };
-  if (kv !== undefined) readLengths(kv, sizes, result);
-  if (options === undefined) return result;
+  if (kv !== undefined) {
+    readLengths(kv, sizes, result);
+    if (kv.window > 0) result.windowLeft = kv.window - 1;
+  }
+  if (options === undefined) {
+    if (result.windowLeft >= 0) readPositions(undefined, undefined, undefined, argument, sizes, kv, result);
+    return result;
+  }
 
   const {
     mask,
@@ -315,7 +321,8 @@ function readAlignment(value: unknown, argument: string, expected: string): Alig
 
 function readWindow(window: NonNullable<ScoreOptions["window"]>, argument: string, result: CheckedScoreOptions): void {
   checkOptionNames(window, WINDOW_NAMES, argument);
-  result.windowLeft = readSide(window.left, `${argument}.left`);
+  const left = readSide(window.left, `${argument}.left`);
+  if (result.windowLeft < 0 || (left >= 0 && left < result.windowLeft)) result.windowLeft = left; // a cache may have a window of its own
   result.windowRight = readSide(window.right, `${argument}.right`);
 }
 const WINDOW_NAMES: ReadonlySet<string> = new Set(["left", "right"]);

@@ -26,4 +26,8 @@ export type {
 } from "./scaled-dot-product-attention.js";
 export type { LayerCallOptions, LayerCallResult, SelfAttentionSteps } from "./layer-call.js";
 export type { AttentionWeights, WeightLayout, WeightLike } from "./layer-weights.js";
+export type { KvAppendOptions, KvCache, KvCacheOptions } from "./kv-cache.js";
+export type { ForwardOptions, MultiHeadAttention, MultiHeadAttentionOptions } from "./multi-head-attention.js";
+export type { PositionsLike, RotaryEmbeddingOptions, RotaryOptions } from "./rotary.js";
+export { rotaryFrequencies, type RotaryFrequencies, type RotaryScaling } from "./rotary-scaling.js";
 export type { SelfAttentionOptions, SelfAttentionResult } from "./self-attention.js";

@@ -6,9 +6,11 @@ import { WasmBuffer, type AttentionBuffer, type BufferDType } from "./buffer.js"
 import { disposeSymbol } from "./dispose.js";
 import type { Engine } from "./engine.js";
 import { checkOptionNames } from "./errors.js";
-import type { KvSource } from "./kv-source.js";
+import { WasmKvCache, type KvCache, type KvCacheOptions } from "./kv-cache.js";
 import type { AttentionWeights } from "./layer-weights.js";
 import type { MemoryUsage } from "./memory.js";
+import { WasmMultiHeadAttention, type MultiHeadAttention, type MultiHeadAttentionOptions } from "./multi-head-attention.js";
+import { rotaryEmbedding, type RotaryEmbeddingOptions } from "./rotary.js";
 import {
   type AskedResult,
   type AskingOptions,
@@ -110,7 +112,7 @@ export interface Attention {
     Weights extends ReturnWeights | undefined = undefined,
     Lse extends boolean | undefined = undefined,
     Scores extends ScoreStage | undefined = undefined,
-  >(query: Query, cache: KvSource, options?: AskingOptions<Weights, Lse, Scores>): AskedResult<OutputOf<Query>, Weights, Lse, Scores>;
+  >(query: Query, cache: KvCache, options?: AskingOptions<Weights, Lse, Scores>): AskedResult<OutputOf<Query>, Weights, Lse, Scores>;
 
   /**
    * Attention with its projections, from plain weights: the seven steps of self-attention ("Attention Is All You Need", arXiv:1706.03762, section 3.2),
@@ -147,6 +149,46 @@ export interface Attention {
     weights: AttentionWeights,
     options: SelfAttentionOptions,
   ): SelfAttentionResult<OutputOf<Input>>;
+
+  /**
+   * A layer that keeps its weights packed in WASM memory and is called many times: `layer.forward(x, options)`. It holds memory until `dispose()`.
+   *
+   * ```ts
+   * using layer = attn.createMultiHeadAttention({ numHeads: 12, weights, prefix: "encoder.layer.0.attention" });
+   * const { output } = layer.forward(x, { mask });
+   * ```
+   *
+   * @param options - Weights, by this package's names or those of a file, and `numHeads`; see {@link MultiHeadAttentionOptions}.
+   * @throws AttentionError `"option"` for names that fit no family (the message lists those found and those wanted), `"shape"`, `"dtype"`, `"memory"` or
+   *   `"disposed"`; nothing is held then.
+   */
+  createMultiHeadAttention(options: MultiHeadAttentionOptions): MultiHeadAttention;
+
+  /**
+   * A cache of keys and values for decoding, see {@link KvCache}. It holds memory until `dispose()`.
+   *
+   * @param options - Sizes, capacity, and how it behaves when it is full; see {@link KvCacheOptions}.
+   * @throws AttentionError `"option"`, `"memory"` or `"disposed"`.
+   */
+  createKvCache(options: KvCacheOptions): KvCache;
+
+  /**
+   * Rotary positions (RoFormer, arXiv:2104.09864, section 3.2): each pair of elements is turned by the angle position · frequency.
+   *
+   * ```text
+   * y[first]  = x[first] · cos - x[second] · sin        halves:       first = i,  second = i + rotaryDim / 2
+   * y[second] = x[second] · cos + x[first] · sin        interleaved:  first = 2i, second = 2i + 1
+   * ```
+   *
+   * @param x - [batch, heads, seq, dim], [heads, seq, dim] or [seq, dim]; other orders by `layout`.
+   * @param options - Base and scaling, or tables; positions; pairing; see {@link RotaryEmbeddingOptions}.
+   * @returns A new tensor of the shape and element type of x, or `out`.
+   * @throws AttentionError `"shape"` (an odd width among others), `"dtype"`, `"option"`, `"memory"` or `"disposed"`; nothing was written then.
+   */
+  rotaryEmbedding<Input extends TensorLike | AttentionBuffer<"float32"> | AttentionBuffer<"float16">>(
+    x: Input,
+    options?: RotaryEmbeddingOptions,
+  ): OutputOf<Input>;
 
   /**
    * A tensor in the instance's WebAssembly memory, filled with 0: given to a call it costs no copy; as `out` it receives the result in place.
@@ -209,6 +251,20 @@ class Instance {
 
   selfAttention(x: unknown, weights: unknown, options: SelfAttentionOptions): SelfAttentionResult<unknown> {
     return selfAttention(this.#engine, x, weights, options);
+  }
+
+  createMultiHeadAttention(options: MultiHeadAttentionOptions): MultiHeadAttention {
+    this.#engine.checkAlive();
+    return new WasmMultiHeadAttention(this.#engine, options);
+  }
+
+  createKvCache(options: KvCacheOptions): KvCache {
+    this.#engine.checkAlive();
+    return new WasmKvCache(this.#engine, options);
+  }
+
+  rotaryEmbedding(x: unknown, options?: RotaryEmbeddingOptions): unknown {
+    return rotaryEmbedding(this.#engine, x, options);
   }
 
   buffer(shape: readonly number[], options?: { readonly dtype?: BufferDType }): WasmBuffer {

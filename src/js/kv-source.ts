@@ -30,6 +30,10 @@ export abstract class KvSource {
   abstract get valueStrides(): KvStrides;
   /** Number of valid positions per batch row; not to be changed by the caller. */
   abstract get lengths(): Int32Array;
+  /** The last positions that each query sees, its own included; 0 = all. Calls limit their window by it. */
+  get window(): number {
+    return 0;
+  }
   /** Throws "disposed" when it can't be used any more. */
   abstract checkUsable(argument: string): void;
 }

@@ -2,7 +2,7 @@
  * One call of a packed layer: what `selfAttention` and `layer.forward` have in common. Everything is read and checked, room is made for all of it at once,
  * and the core runs the seven steps (src/core/self_attention.cpp).
  */
-import { MatrixStage } from "./attention-block.js";
+import { KvType, MatrixStage } from "./attention-block.js";
 import {
   readScoreOptions,
   SCORE_OPTIONS,
@@ -15,11 +15,26 @@ import {
 import { AttentionBlock } from "./attention-block.js";
 import type { AttentionBuffer } from "./buffer.js";
 import type { Engine } from "./engine.js";
-import { fail, failMemory, failWith, formatShape } from "./errors.js";
+import { describeValue, fail, failMemory, failWith, formatShape } from "./errors.js";
 import { Status } from "./glue-module.js";
+import { readNewLengths, WasmKvCache, type CacheStep, type KvCache } from "./kv-cache.js";
 import { staged } from "./memory.js";
 import { float32Bytes, locateOperand, placeFloat32, readResult, readTensor, resultBytes, resultKind, type Operand } from "./operands.js";
 import type { PackedLayer } from "./packed-layer.js";
+import {
+  countUp,
+  placeRotary,
+  planRotary,
+  readPositions,
+  readRotary,
+  writeRotaryTable,
+  type CheckedRotary,
+  type PlacedRotary,
+  type Positions,
+  type PositionsLike,
+  type RotaryOptions,
+  type RotaryPlan,
+} from "./rotary.js";
 import { checkOverlap, finishTarget, readTarget } from "./scaled-dot-product-attention.js";
 import { SELF_ATTENTION_BLOCK_WORDS, SelfAttentionBlock as Word } from "./self-attention-block.js";
 import { checkAddressable } from "./sizes.js";
@@ -31,6 +46,17 @@ export interface LayerCallOptions extends ScoreOptions {
    * Where keys come from: [seqLenK, keyDim] or [batch, seqLenK, keyDim], of the rank of x (cross attention). Default: x itself (self-attention).
    */
   key?: TensorLike | AttentionBuffer<"float32"> | AttentionBuffer<"float16"> | undefined;
+  /**
+   * Takes the keys and values of this call and is attended to. The queries are the last positions: `causal: true` needs no alignment, and `keyLengths` says
+   * how many positions of this call each batch row really has (the others are padding at the end and are not kept).
+   */
+  cache?: KvCache | undefined;
+  /** `false`: nothing is projected to keys and values, only what the cache holds is attended to (cross attention while decoding). Default: `true`. */
+  append?: boolean | undefined;
+  /** Rotary positions of queries and keys. `false`: none, also where the layer has some. Default: those of the layer. */
+  rotary?: RotaryOptions | false | undefined;
+  /** Positions of x for `rotary`, see {@link PositionsLike}. Default: 0, 1, 2, …; with a cache they go on where each batch row ends. */
+  positions?: PositionsLike | undefined;
   /** Where values come from, as long as `key`. Default: `key`. */
   value?: TensorLike | AttentionBuffer<"float32"> | AttentionBuffer<"float16"> | undefined;
   /**
@@ -41,7 +67,7 @@ export interface LayerCallOptions extends ScoreOptions {
 }
 
 /** Names of {@link LayerCallOptions}. */
-export const LAYER_CALL_OPTIONS: readonly string[] = [...SCORE_OPTIONS, "key", "value", "out"];
+export const LAYER_CALL_OPTIONS: readonly string[] = [...SCORE_OPTIONS, "key", "value", "cache", "append", "rotary", "positions", "out"];
 
 /** Every intermediate result of self-attention, in the order of the calculation. The batch axis is there when x has one. */
 export interface SelfAttentionSteps {
@@ -84,6 +110,7 @@ export function callLayer(
   options: LayerCallOptions | undefined,
   trace: boolean,
   what: string,
+  ownRotary?: CheckedRotary,
 ): LayerCallResult<FloatTensor> & { steps?: SelfAttentionSteps } {
   const { numHeads, numKvHeads, headDim, valueDim, embedDim, keyDim, valueInputDim, outputDim } = layer.sizes;
 
@@ -91,20 +118,24 @@ export function callLayer(
   const x = readTensor(xLike, "x");
   const rank = x.shape.length;
   const { batch, length } = readSequence(x, rank, embedDim, "embedDim");
-  const { key, value } = readKeyValue(x, options, keyDim, valueInputDim, batch, rank);
-  const seqLenNew = key.shape[rank - 2]!;
+  const use = options?.cache === undefined ? undefined : readCache(engine, options, layer, batch, trace);
+  const projects = readAppend(options);
+  const { key, value } = projects ? readKeyValue(x, options, keyDim, valueInputDim, batch, rank) : { key: x, value: x };
+  const seqLenNew = projects ? key.shape[rank - 2]! : 0;
+  const after = use === undefined ? undefined : readStep(use, options!, batch, length, seqLenNew, key === x);
   const sizes: AttentionSizes = {
     batchSize: batch,
     numHeads,
     numKvHeads,
     seqLenQ: length,
-    seqLenK: seqLenNew,
+    seqLenK: after === undefined ? seqLenNew : after.seqLenK,
     headDim,
     valueDim,
   };
-  const score = readScoreOptions(options, "options", sizes, undefined);
+  const score = readScoreOptions(after === undefined ? options : after.options, "options", sizes, undefined);
+  const rotaryPlan = planCall(engine, options, ownRotary, layer, use, batch, length, seqLenNew, key === x);
   const hasExtra = layer.extraKey !== 0;
-  const seqLenK = seqLenNew + (hasExtra ? 1 : 0);
+  const seqLenK = sizes.seqLenK + (hasExtra ? 1 : 0);
   if (hasExtra && score.alibiSlopes !== undefined) {
     failWith("option", "options.alibiSlopes: a layer with an extra key has no positions for it", { argument: "options.alibiSlopes" });
   }
@@ -121,6 +152,10 @@ export function callLayer(
   // ---- room: everything in one area ------------------------------------------------------------------------------
   locateOperand(engine, x);
   let bytes = float32Bytes(x);
+  const atRotary = bytes;
+  bytes += rotaryPlan === undefined ? 0 : rotaryPlan.bytes;
+  const atCache = bytes;
+  bytes += use === undefined ? 0 : 2 * staged(4 * batch);
   const atKey = bytes;
   if (key !== x) {
     locateOperand(engine, key);
@@ -149,6 +184,10 @@ export function callLayer(
   const traced = trace ? planTrace(sizes, seqLenK, rank) : undefined;
   if (traced !== undefined) bytes += traced.bytes;
   checkAddressable(bytes, what);
+  if (use !== undefined) {
+    if (target !== undefined && target.pointer !== 0) use.cache.checkApart(target.pointer, target.elements * 4);
+    if (projects) use.cache.makeRoom(after!.step);
+  }
   const base = engine.memory.stage(bytes, what);
 
   // ---- inputs ----------------------------------------------------------------------------------------------------
@@ -158,6 +197,8 @@ export function callLayer(
   const valuePointer = value === key ? keyPointer : placeFloat32(engine, value, base + atValue);
   if (outputPointer === 0) outputPointer = base + atOutput;
   writeScoreOptions(engine, score, sizes, block + 4 * Word.attention, base + atScore);
+  const placed = rotaryPlan === undefined ? undefined : placeRotary(engine, rotaryPlan, base + atRotary);
+  if (use !== undefined) writeCache(engine, use.cache, after!.step.counts, block, base + atCache);
 
   const { words, floats } = engine.memory;
   const word = block >>> 2;
@@ -179,6 +220,11 @@ export function callLayer(
   floats[word + Word.normEpsilon] = layer.normEpsilon;
   words[word + Word.extraKey] = layer.extraKey;
   words[word + Word.extraValue] = layer.extraValue;
+  writeRotary(words, word, placed, length, seqLenNew);
+  if (use === undefined) {
+    words[word + Word.cacheKey] = 0;
+    words[word + Word.newLengths] = 0;
+  }
   writeSizes(words, word + Word.attention, sizes, seqLenK);
   words[word + Word.attention + AttentionBlock.matrix] = score.numWeights === 0 ? 0 : base + atWeights;
   words[word + Word.attention + AttentionBlock.matrixStage] = score.numWeights === 0 ? MatrixStage.none : MatrixStage.weights;
@@ -189,6 +235,7 @@ export function callLayer(
   const early = target !== undefined && target.pointer !== 0 && weightElements > 0 ? reserve(engine, weightElements) : undefined;
   const status = engine.glue.selfAttention(block);
   if (status !== Status.ok) failStatus(engine, block, status, what);
+  if (use !== undefined && projects) use.cache.commit(after!.step);
 
   const result: LayerCallResult<FloatTensor> & { steps?: SelfAttentionSteps } = { output: undefined as unknown as FloatTensor };
   if (score.numWeights !== 0) {
@@ -242,6 +289,138 @@ function readKeyValue(
     fail("shape", value.argument, `${keys.length} positions like ${key.argument}`, `${values.length} (shape ${formatShape(value.shape)})`);
   }
   return { key, value };
+}
+
+function readAppend(options: LayerCallOptions | undefined): boolean {
+  const append = options?.append;
+  if (append === undefined || append === true) return true;
+  if (append !== false) fail("option", "options.append", "true or false", describeValue(append));
+  if (options!.cache === undefined) fail("option", "options.append", "options.cache beside it", "none");
+  if (options!.key !== undefined || options!.value !== undefined) {
+    failWith("option", "options.append: false projects no keys and values, so expected no options.key and options.value", {
+      argument: "options.append",
+    });
+  }
+  return false;
+}
+
+// ---- cache ---------------------------------------------------------------------------------------------------------
+
+interface CacheUse {
+  readonly cache: WasmKvCache;
+}
+
+function readCache(engine: Engine, options: LayerCallOptions, layer: PackedLayer, batch: number, trace: boolean): CacheUse {
+  const { cache } = options;
+  if (!(cache instanceof WasmKvCache)) fail("option", "options.cache", "a cache made by createKvCache", describeValue(cache));
+  cache.checkUsable("options.cache");
+  if (cache.engine !== engine)
+    failWith("option", "options.cache: expected a cache of this instance, got one of another instance", { argument: "options.cache" });
+  const { numKvHeads, headDim, valueDim } = layer.sizes;
+  const wanted = `batchSize ${batch}, numKvHeads ${numKvHeads}, headDim ${headDim}, valueDim ${valueDim}`;
+  const got = `batchSize ${cache.batchSize}, numKvHeads ${cache.numKvHeads}, headDim ${cache.headDim}, valueDim ${cache.valueDim}`;
+  if (wanted !== got) fail("shape", "options.cache", wanted, got);
+  if (trace)
+    failWith("option", "options.trace: expected no cache beside it; layer.forward returns weights with returnWeights", {
+      argument: "options.trace",
+    });
+  if (layer.extraKey !== 0) failWith("option", "options.cache: a layer with an extra key can't use a cache", { argument: "options.cache" });
+  return { cache };
+}
+
+/** Lengths and positions of a call with a cache, as if it were a plain call on what the cache holds afterwards. */
+function readStep(
+  { cache }: CacheUse,
+  options: LayerCallOptions,
+  batch: number,
+  length: number,
+  seqLenNew: number,
+  isSelf: boolean,
+): { step: CacheStep; seqLenK: number; options: LayerCallOptions } {
+  const { causal, alignment, queryOffset, window, keyLengths } = options;
+  const counts = readNewLengths(keyLengths, "options.keyLengths", batch, seqLenNew);
+  if (causal === "top-left" || alignment === "top-left") {
+    fail("option", causal === "top-left" ? "options.causal" : "options.alignment", 'true or "bottom-right" with a cache', '"top-left"');
+  }
+  const step = cache.planStep(counts, seqLenNew);
+  const lengths = new Int32Array(batch);
+  const offsets = new Int32Array(batch);
+  let seqLenK = 0;
+  let isUniform = true;
+  for (let b = 0; b < batch; b++) {
+    const kept = cache.keptAfter(step, b);
+    lengths[b] = kept + (counts === undefined ? seqLenNew : counts[b]!);
+    // Queries that belong to the new keys begin where these begin; others end where the keys end.
+    offsets[b] = isSelf && seqLenNew > 0 ? kept : lengths[b]! - length;
+    seqLenK = Math.max(seqLenK, lengths[b]!);
+    if (lengths[b] !== lengths[0]) isUniform = false;
+  }
+  const left = cache.window === 0 ? window?.left : Math.min(cache.window - 1, limitOf(window?.left));
+  return {
+    step,
+    seqLenK,
+    options: {
+      ...options,
+      causal: causal === undefined ? undefined : causal !== false,
+      alignment: undefined,
+      queryOffset: queryOffset ?? (isUniform ? offsets[0] : offsets),
+      window: left === undefined && window === undefined ? undefined : { ...window, left },
+      keyLengths: isUniform && seqLenK === lengths[0] ? undefined : lengths,
+    },
+  };
+}
+
+/** A window side as a number: none given, -1 and Infinity are no limit. Anything wrong is found when the options are read. */
+function limitOf(side: number | undefined): number {
+  return side === undefined || side === -1 ? Infinity : side;
+}
+
+function writeCache(engine: Engine, cache: WasmKvCache, counts: Int32Array | undefined, block: number, at: number): void {
+  const newLengths = at + staged(4 * cache.batchSize);
+  engine.memory.writeInt32(at, cache.lengths);
+  if (counts !== undefined) engine.memory.writeInt32(newLengths, counts);
+  const { key, value, start } = cache.area;
+  const { words } = engine.memory;
+  const word = block >>> 2;
+  words[word + Word.cacheKey] = key;
+  words[word + Word.cacheValue] = value;
+  words[word + Word.cacheType] = cache.dtype === "float16" ? KvType.f16 : KvType.f32;
+  words[word + Word.cacheCapacity] = cache.capacity;
+  words[word + Word.cacheLengths] = at;
+  words[word + Word.cacheStart] = start;
+  words[word + Word.newLengths] = counts === undefined ? 0 : newLengths;
+}
+
+// ---- rotary positions ------------------------------------------------------------------------------------------------
+
+function planCall(
+  engine: Engine,
+  options: LayerCallOptions | undefined,
+  ownRotary: CheckedRotary | undefined,
+  layer: PackedLayer,
+  use: CacheUse | undefined,
+  batch: number,
+  length: number,
+  seqLenNew: number,
+  isSelf: boolean,
+): RotaryPlan | undefined {
+  const given = options?.rotary;
+  const rotary = given === undefined ? ownRotary : given === false ? undefined : readRotary(given, "options.rotary", layer.sizes.headDim);
+  if (rotary === undefined) {
+    if (options?.positions !== undefined) fail("option", "options.positions", "rotary positions of the layer or options.rotary", "none");
+    return undefined;
+  }
+  const goOn = (count: number): Positions => (use === undefined ? countUp([0], batch, count) : use.cache.newPositions(undefined, count));
+  const query = options?.positions === undefined ? goOn(length) : readPositions(options.positions, "options.positions", batch, length);
+  return planRotary(engine, rotary, batch, query, isSelf && seqLenNew === length ? undefined : goOn(seqLenNew));
+}
+
+function writeRotary(words: Int32Array, word: number, placed: PlacedRotary | undefined, length: number, seqLenNew: number): void {
+  writeRotaryTable(words, word + Word.rotaryCos, placed);
+  words[word + Word.queryPositionsRows] = placed === undefined ? 0 : placed.queryRows;
+  words[word + Word.queryPositionsBatchStride] = placed === undefined ? 0 : placed.queryBatchStride * length;
+  words[word + Word.keyPositionsRows] = placed === undefined ? 0 : placed.keyRows;
+  words[word + Word.keyPositionsBatchStride] = placed === undefined ? 0 : placed.keyBatchStride * seqLenNew;
 }
 
 // ---- the block -----------------------------------------------------------------------------------------------------

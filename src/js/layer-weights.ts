@@ -268,3 +268,18 @@ function checkVector(vector: WeightVector | undefined, count: number, what: stri
   if (vector !== undefined && vector.values.length !== count)
     fail("shape", vector.argument, `${count} elements (${what})`, String(vector.values.length));
 }
+
+/** Reads `options.weightLayout`. */
+export function readLayout(layout: unknown): WeightLayout {
+  if (layout === undefined) return "out-in";
+  if (layout !== "out-in" && layout !== "in-out") fail("option", "options.weightLayout", '"out-in" or "in-out"', describeValue(layout));
+  return layout;
+}
+
+/** Reads `options.normEpsilon`. */
+export function readEpsilon(epsilon: unknown): number {
+  if (epsilon === undefined) return 1e-6;
+  if (typeof epsilon !== "number" || !(epsilon >= 0) || !Number.isFinite(epsilon))
+    fail("option", "options.normEpsilon", "a number of at least 0", describeValue(epsilon));
+  return epsilon;
+}

@@ -2,7 +2,7 @@
 import type { Engine } from "./engine.js";
 import { checkOptionNames, describeValue, fail } from "./errors.js";
 import { callLayer, LAYER_CALL_OPTIONS, type LayerCallOptions, type LayerCallResult, type SelfAttentionSteps } from "./layer-call.js";
-import { checkLayer, readOwnNames, WEIGHT_NAMES, type GivenSizes, type WeightLayout } from "./layer-weights.js";
+import { checkLayer, readEpsilon, readLayout, readOwnNames, WEIGHT_NAMES, type GivenSizes, type WeightLayout } from "./layer-weights.js";
 import { packLayer } from "./packed-layer.js";
 import type { FloatTensor, Tensor } from "./tensor.js";
 
@@ -60,17 +60,4 @@ export function selfAttention(
   } finally {
     engine.memory.release(layer.pointer);
   }
-}
-
-export function readLayout(layout: unknown): WeightLayout {
-  if (layout === undefined) return "out-in";
-  if (layout !== "out-in" && layout !== "in-out") fail("option", "options.weightLayout", '"out-in" or "in-out"', describeValue(layout));
-  return layout;
-}
-
-export function readEpsilon(epsilon: unknown): number {
-  if (epsilon === undefined) return 1e-6;
-  if (typeof epsilon !== "number" || !(epsilon >= 0) || !Number.isFinite(epsilon))
-    fail("option", "options.normEpsilon", "a number of at least 0", describeValue(epsilon));
-  return epsilon;
 }
