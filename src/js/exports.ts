@@ -31,3 +31,12 @@ export type { ForwardOptions, MultiHeadAttention, MultiHeadAttentionOptions } fr
 export type { PositionsLike, RotaryEmbeddingOptions, RotaryOptions } from "./rotary.js";
 export { rotaryFrequencies, type RotaryFrequencies, type RotaryScaling } from "./rotary-scaling.js";
 export type { SelfAttentionOptions, SelfAttentionResult } from "./self-attention.js";
+export {
+  fromSafetensors,
+  openSafetensors,
+  type SafetensorsFile,
+  type SafetensorsInfo,
+  type SafetensorsOptions,
+  type SafetensorsSource,
+  type SafetensorsTensor,
+} from "./safetensors.js";
