@@ -12,13 +12,18 @@ import { run, which } from "./lib/run.mjs";
 import { runStages, Skipped } from "./lib/stages.mjs";
 import { tally } from "./lib/tally.mjs";
 import { versions } from "./lib/versions.mjs";
+import { pack } from "./pack.mjs";
 import { setUp } from "./setup.mjs";
+
+/** The types of tests and page; they import the package by its name, so it has to be packed before. */
+export function typeStages() {
+  return [{ name: "types of tests and page (tsc)", run: types }];
+}
 
 export function lintStages({ write = false } = {}) {
   return [
     { name: "C++ layout (clang-format)", run: () => clangFormat(write) },
     { name: "JavaScript and TypeScript (biome)", run: () => biome(write) },
-    { name: "types of tests and page (tsc)", run: types },
   ];
 }
 
@@ -75,7 +80,7 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   await main(async () => {
     const unknown = process.argv.slice(2).filter((word) => word !== "--write");
     if (unknown.length > 0) throw new Problem(`'${unknown[0]}' is not known: say --write or nothing.`);
-    await setUp();
-    return runStages(lintStages({ write: process.argv.includes("--write") }));
+    await pack();
+    return runStages([...lintStages({ write: process.argv.includes("--write") }), ...typeStages()]);
   });
 }

@@ -11,7 +11,7 @@ import { main, Problem } from "./lib/problem.mjs";
 import { runVisibly } from "./lib/run.mjs";
 import { runStages, Skipped } from "./lib/stages.mjs";
 import { tally, tallyOfCatch2, tallyOfNodeTest, tallyOfVitest } from "./lib/tally.mjs";
-import { lintStages } from "./lint.mjs";
+import { lintStages, typeStages } from "./lint.mjs";
 import { pack } from "./pack.mjs";
 import { setUp } from "./setup.mjs";
 import { ensureChromium } from "./tools/chromium.mjs";
@@ -20,6 +20,7 @@ const groups = {
   lint: () => lintStages(),
   scripts: () => [{ name: "build scripts (node --test)", run: testScripts }],
   build: () => [{ name: "build, pack and install", run: () => pack().then(() => tally(1)) }],
+  types: () => typeStages(),
   cpp: () =>
     [
       ["native", "C++ on this machine"],
@@ -34,7 +35,7 @@ const groups = {
   onnx: () => [{ name: "ONNX's own tests", run: testOnnx }],
 };
 /** What npm test runs; the ONNX suite needs a folder and has a command of its own. */
-const all = ["lint", "scripts", "build", "cpp", "js", "package", "browser"];
+const all = ["lint", "scripts", "build", "types", "cpp", "js", "package", "browser"];
 
 const split = process.argv.indexOf("--");
 const words = process.argv.slice(2, split < 0 ? undefined : split);
