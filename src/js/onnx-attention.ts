@@ -1,7 +1,7 @@
 /** ONNX's Attention (opset 23, 24, and the window of opset 25) on top of `scaledDotProductAttention`. */
 import { checkOptionNames, describeValue, fail } from "./errors.js";
 import type { Attention } from "./instance.js";
-import type { MaskLike } from "./attention-options.js";
+import type { AttentionBuffer } from "./buffer.js";
 import { readAttention, type CheckedAttention } from "./onnx-attention-inputs.js";
 import {
   concatenated,
@@ -16,7 +16,16 @@ import {
 import { checkInstance, type IntegersLike } from "./onnx-values.js";
 import type { Operand } from "./operands.js";
 import type { ScaledDotProductAttentionOptions } from "./scaled-dot-product-attention.js";
-import type { FloatTensor, Tensor, TensorLike } from "./tensor.js";
+import type { FloatTensor, NestedBooleans, NestedNumbers, Tensor, TensorLike } from "./tensor.js";
+
+/** What attn_mask may be: yes or no (`Uint8Array`, booleans, a buffer of type "uint8"), or numbers that are added (float32, float16, nested arrays). */
+export type AttentionMask =
+  | { readonly data: Uint8Array | readonly boolean[]; readonly shape: readonly number[] }
+  | { readonly data: Uint8Array | readonly boolean[]; readonly dims: readonly number[] }
+  | AttentionBuffer<"uint8">
+  | NestedBooleans
+  | NestedNumbers
+  | FloatInput;
 
 /**
  * Inputs of ONNX's Attention. B batch, S sequence of queries, L of new keys, P of past keys, T = P + L, H = q_num_heads, G = kv_num_heads (divides H),
@@ -33,7 +42,7 @@ export interface AttentionInputs {
    * Rank 1 to 4, broadcast to [B, H, S, T] as NumPy does, right-aligned (rank 3 is [H, S, T]). Booleans or `Uint8Array`: true = attend. Floats are added to
    * the scores. A last axis shorter than T (and longer than 1) is padded with "masked". Default: none.
    */
-  readonly attn_mask?: MaskLike | FloatInput | undefined;
+  readonly attn_mask?: AttentionMask | undefined;
   /** Keys before K [B, G, P, D], also where K has rank 3; of K's element type. Together with past_value. Default: none. */
   readonly past_key?: FloatInput | undefined;
   /** Values before V [B, G, P, E], also where V has rank 3; of V's element type. */

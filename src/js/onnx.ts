@@ -18,6 +18,7 @@ export {
   attention,
   type AttentionAttributes,
   type AttentionInputs,
+  type AttentionMask,
   type AttentionOutputName,
   type AttentionOutputs,
 } from "./onnx-attention.js";
