@@ -30,7 +30,8 @@ describe("the tarball", () => {
         "dist/attention.simd-threads.wasm",
         "dist/attention.relaxed-threads.wasm",
         "dist/glue.js",
-        "dist/glue-threads.js",
+        "dist/glue-threads-web.js",
+        "dist/glue-threads-node.js",
       ]),
     );
   });
