@@ -1,10 +1,10 @@
 /** ONNX's RotaryEmbedding (opset 23). */
 import { checkOptionNames, fail, formatShape } from "./errors.js";
-import { halfToNumber } from "./half-bits.js";
 import type { Attention } from "./instance.js";
-import { elementsOf, roundedLike, type Elements, type FloatInput, type OutputLike } from "./onnx-tensors.js";
+import { type FloatInput, type OutputLike, reshaped } from "./onnx-tensors.js";
 import { checkInstance, readFlag, readHeads, readInteger, readIntegers, type IntegersLike } from "./onnx-values.js";
 import { readTensor, type Operand } from "./operands.js";
+import type { TensorLike } from "./tensor.js";
 
 /** Inputs of ONNX's RotaryEmbedding. B batch, H heads, S sequence, D head_size, R the width that is rotated. */
 export interface RotaryEmbeddingInputs {
@@ -59,32 +59,19 @@ export function rotaryEmbedding<Inputs extends RotaryEmbeddingInputs>(
   const rotated = readRotaryDim(attributes.rotary_embedding_dim, sizes.width);
   const cosines = readTensor(inputs.cos_cache, "inputs.cos_cache");
   const sines = readTensor(inputs.sin_cache, "inputs.sin_cache");
-  const rows = readRows(inputs.position_ids, cosines, sines, sizes, rotated / 2);
+  const positions = readPositions(inputs.position_ids, cosines, sines, sizes, rotated / 2);
 
-  const x = numbersOf(input);
-  const cos = numbersOf(cosines);
-  const sin = numbersOf(sines);
   const { batch, heads, length, width, isPositionsFirst } = sizes;
-  const y = Float32Array.from(x);
-  const half = rotated / 2;
-  const step = isInterleaved ? 2 : 1;
-  const toPartner = isInterleaved ? 1 : half;
-  for (let b = 0; b < batch; b++) {
-    for (let h = 0; h < heads; h++) {
-      for (let s = 0; s < length; s++) {
-        const at = (isPositionsFirst ? (b * length + s) * heads + h : (b * heads + h) * length + s) * width;
-        const row = rows(b, s) * half;
-        for (let i = 0; i < half; i++) {
-          const first = at + step * i;
-          const x1 = x[first]!;
-          const x2 = x[first + toPartner]!;
-          y[first] = cos[row + i]! * x1 - sin[row + i]! * x2;
-          y[first + toPartner] = sin[row + i]! * x1 + cos[row + i]! * x2;
-        }
-      }
-    }
-  }
-  return { output: roundedLike(y, input, Array.from(input.shape)) } as unknown as RotaryEmbeddingOutputs<Inputs>;
+  const x = reshaped(input, isPositionsFirst ? [batch, length, heads, width] : Array.from(input.shape));
+  const output = attn.rotaryEmbedding(x as TensorLike, {
+    cos: reshaped(cosines, Array.from(cosines.shape)) as TensorLike,
+    sin: reshaped(sines, Array.from(sines.shape)) as TensorLike,
+    positions,
+    interleaved: isInterleaved,
+    rotaryDim: rotated,
+    layout: isPositionsFirst ? "bshd" : "bhsd",
+  });
+  return { output: { ...output, shape: Array.from(input.shape) } } as unknown as RotaryEmbeddingOutputs<Inputs>;
 }
 
 interface RotarySizes {
@@ -128,14 +115,14 @@ function readRotaryDim(value: unknown, width: number): number {
   return rotated;
 }
 
-/** Checks the caches and gives the row of them that belongs to position s of batch row b. */
-function readRows(
+/** Checks the caches, and gives the rows of them that belong to the positions; undefined where they are given position by position. */
+function readPositions(
   positions: unknown,
   cos: Operand,
   sin: Operand,
   { batch, length }: RotarySizes,
   half: number,
-): (b: number, s: number) => number {
+): readonly number[] | undefined {
   const hasIds = positions !== undefined;
   const { shape } = cos;
   const fits = hasIds
@@ -150,15 +137,10 @@ function readRows(
   if (sin.shape.length !== shape.length || Array.from(shape).some((size, axis) => size !== sin.shape[axis])) {
     fail("shape", "inputs.sin_cache", `shape ${formatShape(shape)} like cos_cache`, formatShape(sin.shape));
   }
-  if (!hasIds) return (b, s) => b * length + s;
+  if (!hasIds) return undefined;
   const ids = readIntegers(positions, "inputs.position_ids", 0, shape[0]! - 1);
   if (ids.shape.length !== 2 || ids.shape[0] !== batch || ids.shape[1] !== length) {
     fail("shape", "inputs.position_ids", `shape [${batch}, ${length}] (batch, sequence)`, formatShape(ids.shape));
   }
-  return (b, s) => ids.values[b * length + s]!;
-}
-
-function numbersOf(operand: Operand): Float32Array {
-  const elements: Elements = elementsOf(operand);
-  return elements instanceof Float32Array ? elements : Float32Array.from(elements, halfToNumber);
+  return ids.values;
 }
