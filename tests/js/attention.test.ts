@@ -256,11 +256,11 @@ describe("heads and sizes", () => {
       const query = randomTensor([2, width], length);
       const key = randomTensor([length, width], width);
       const ones = attn.scaledDotProductAttention(query, key, filled([length, valueWidth], 1)).output.data;
-      for (const x of ones) expect(Math.abs(x - 1)).toBeLessThanOrEqual(1e-6 * length);
+      expect(Math.max(...ones.map((x) => Math.abs(x - 1)))).toBeLessThanOrEqual(1e-6 * length);
       const ramp = zeros(length, valueWidth);
       for (let s = 0; s < length; s++) ramp.data.fill(s, s * valueWidth, (s + 1) * valueWidth);
       const middle = attn.scaledDotProductAttention(zeros(2, width), key, ramp).output.data;
-      for (const x of middle) expect(Math.abs(x - (length - 1) / 2)).toBeLessThanOrEqual(1e-6 * length);
+      expect(Math.max(...middle.map((x) => Math.abs(x - (length - 1) / 2)))).toBeLessThanOrEqual(1e-6 * length);
       const value = randomTensor([length, valueWidth], 5);
       const { output } = attn.scaledDotProductAttention(query, key, value);
       expect(error(output.data, referenceAttention(query, key, value).output)).toBeLessThanOrEqual(1);
@@ -523,13 +523,19 @@ describe("options", () => {
       for (const score of scores) sum += Math.exp(score);
       const factor = 1 / weights!.data[0]!; // takes out the rounding of the sum, which is not the exponential's
       expect(Math.abs(factor / sum - 1)).toBeLessThanOrEqual(2e-6);
+      let relative = 0; // above -87
+      let absolute = 0; // under it
+      let smallest = 1;
       for (let i = 1; i <= steps; i++) {
         const exact = Math.exp(scores[i]!);
         const got = weights!.data[i]! * factor;
-        if (scores[i]! > -87 + Math.log(sum)) expect(Math.abs(got / exact - 1)).toBeLessThanOrEqual(7e-7);
-        else expect(Math.abs(got - exact)).toBeLessThanOrEqual(1e-37 * sum);
-        expect(weights!.data[i]).toBeGreaterThanOrEqual(0);
+        if (scores[i]! > -87 + Math.log(sum)) relative = Math.max(relative, Math.abs(got / exact - 1));
+        else absolute = Math.max(absolute, Math.abs(got - exact));
+        smallest = Math.min(smallest, got);
       }
+      expect(relative).toBeLessThanOrEqual(7e-7); // 5e-7 for the exponential, the rest for the rounding of two weights
+      expect(absolute).toBeLessThanOrEqual(1e-37 * sum);
+      expect(smallest).toBeGreaterThanOrEqual(0);
     }
   });
 
@@ -545,6 +551,25 @@ describe("options", () => {
         let sum = 0;
         for (const weight of weights) sum += weight;
         expect(Math.abs(sum - 1)).toBeLessThanOrEqual(1e-6);
+      }
+    }
+  });
+
+  it("N29: also where one key outweighs thousands of small ones", () => {
+    // Each small weight alone is lost beside the large one when sums are kept in one float32.
+    for (const length of [1000, 4096]) {
+      for (const score of [-12, -14, -15.54, -16.6]) {
+        const scores = new Float32Array(length).fill(score);
+        scores[0] = 0;
+        const key = { data: scores, shape: [length, 1] };
+        const { output, weights } = attn.scaledDotProductAttention(tensor([[1]]), key, filled([length, 1], 1), {
+          scale: 1,
+          returnWeights: true,
+        });
+        let sum = 0;
+        for (const weight of weights.data) sum += weight;
+        expect(Math.abs(sum - 1)).toBeLessThanOrEqual(1e-6);
+        expect(error(output.data, [1])).toBeLessThanOrEqual(1);
       }
     }
   });
