@@ -194,11 +194,9 @@ function compute(): void {
     return;
   }
   try {
-    const started = performance.now();
     run = runSentence(live.attn, live.table, state.sentence, { numHeads: state.numHeads, causal: state.causal });
-    const milliseconds = performance.now() - started;
     message.hidden = true;
-    showReady(`Computed here in ${milliseconds.toFixed(1)} ms, with ${live.attn.variant} WebAssembly SIMD.`);
+    showReady(`Computed here in ${run.milliseconds.toFixed(1)} ms, with ${live.attn.variant} WebAssembly SIMD.`);
     showRun();
   } catch (error) {
     message.textContent = `${messageOf(error)} The picture below is that of the sentence before.`;

@@ -10,7 +10,7 @@ export function recordedRun(): Run {
     }),
   ) as Record<StageName, Stage>;
   const { sentence, numHeads, headDim, causal } = recorded;
-  return { sentence, tokens: recorded.tokens as Run["tokens"], numHeads, headDim, causal, stages };
+  return { sentence, tokens: recorded.tokens as Run["tokens"], numHeads, headDim, causal, stages, milliseconds: 0 };
 }
 
 /** The nearest words to the output of each token of the recorded run. */

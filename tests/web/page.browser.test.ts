@@ -76,6 +76,26 @@ describe.skipIf(chromiumPath === undefined)("the page", () => {
     expect(await demo.page.evaluate(() => window.scrollY)).toBe(scrolled);
   });
 
+  test("the cell said is the cell under the mouse: the outermost ones are at the edges of the picture", async () => {
+    await open();
+    await demo.type(kSentence);
+    const { words } = expectedRun(kSentence);
+    await demo.hover(0.5, 0.5);
+    /** The first cell that a mouse coming from outside meets. */
+    const firstMet = async (positions: readonly { x: number; y: number }[]) => {
+      for (const { x, y } of positions) {
+        await demo.hover(x, y);
+        if (await demo.page.locator("#matrix .tip").isVisible()) return readTip(await demo.tip());
+      }
+      throw new Error("no cell met");
+    };
+    const steps = Array.from({ length: 250 }, (_, i) => i / 250);
+    expect((await firstMet(steps.map((x) => ({ x, y: 0.5 })))).key).toBe(words[0]);
+    expect((await firstMet(steps.map((x) => ({ x: 1 - x, y: 0.5 })))).key).toBe(words.at(-1));
+    expect((await firstMet(steps.map((y) => ({ x: 0.5, y })))).query).toBe(words[0]);
+    expect((await firstMet(steps.map((y) => ({ x: 0.5, y: 1 - y })))).query).toBe(words.at(-1));
+  });
+
   test("links the cell under the mouse with its row and its number in the text", async () => {
     await open();
     await demo.type(kSentence);

@@ -38,11 +38,9 @@ async function main() {
   const { loadAttention } = await importLibrary();
   const table = await readWordTable();
   const attn = await loadAttention();
-  const started = performance.now();
   const run = runSentence(attn, table, sentence, { numHeads, causal });
-  const milliseconds = performance.now() - started;
 
-  printSentence(run, table, attn, milliseconds);
+  printSentence(run, table, attn);
   printSteps(run);
   for (const heads of options.show) printMatrix(run, heads);
   const last = run.tokens.length - 1;
@@ -78,15 +76,15 @@ async function importLibrary() {
   }
 }
 
-/** @param {Run} run @param {WordTable} table @param {import("attention-wasm").Attention} attn @param {number} milliseconds */
-function printSentence(run, table, attn, milliseconds) {
+/** @param {Run} run @param {WordTable} table @param {import("attention-wasm").Attention} attn */
+function printSentence(run, table, attn) {
   const named = (/** @type {string} */ kind) => [
     ...new Map(run.tokens.filter((token) => token.kind === kind).map((token) => [token.text, token])).values(),
   ];
   console.log(bold(run.tokens.map((token) => token.text).join(" ")));
   console.log(
     `${run.tokens.length} words and signs, looked up in ${table.words.length} word vectors of ${kWordDim} numbers; ` +
-      `computed in ${milliseconds.toFixed(1)} ms (WebAssembly, ${attn.variant}).`,
+      `computed in ${run.milliseconds.toFixed(1)} ms (WebAssembly, ${attn.variant}).`,
   );
   const standIns = named("stand-in").map((token) => `"${token.text}" → "${token.word}"`);
   if (standIns.length > 0) console.log(`Not in the table, so the vector of a near word is used: ${standIns.join(", ")}.`);

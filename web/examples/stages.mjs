@@ -16,6 +16,7 @@
  * @property {number} headDim
  * @property {boolean} causal
  * @property {Record<StageName, Stage>} stages
+ * @property {number} milliseconds     what the call of the library took
  *
  * @typedef {object} StageText
  * @property {number} step             1 to 7; 0 for the input
@@ -126,6 +127,7 @@ export function runSentence(attn, table, sentence, { numHeads, causal }) {
   const square = [kEmbedDim, kEmbedDim];
   const { wq, wk, wv, wo, bq, bk } = weightsFor(numHeads, table);
   const input = { data: embed(tokens, table), shape: [seqLen, kEmbedDim] };
+  const started = performance.now();
   const { output, steps } = attn.selfAttention(
     input,
     {
@@ -138,6 +140,7 @@ export function runSentence(attn, table, sentence, { numHeads, causal }) {
     },
     { numHeads, causal, trace: true },
   );
+  const milliseconds = performance.now() - started;
   if (!steps) throw new Error("selfAttention: trace: true gave no steps");
   /** @type {[StageName, { data: Float32Array, shape: readonly number[] }][]} */
   const parts = [
@@ -162,7 +165,7 @@ export function runSentence(attn, table, sentence, { numHeads, causal }) {
       }),
     )
   );
-  return { sentence, tokens, numHeads, headDim: kEmbedDim / numHeads, causal, stages };
+  return { sentence, tokens, numHeads, headDim: kEmbedDim / numHeads, causal, stages, milliseconds };
 }
 
 /**
