@@ -37,6 +37,7 @@ export {
   type SafetensorsFile,
   type SafetensorsInfo,
   type SafetensorsOptions,
+  type SafetensorsReadOptions,
   type SafetensorsSource,
   type SafetensorsTensor,
 } from "./safetensors.js";

@@ -40,7 +40,7 @@ export type Float32TensorLike =
   | { readonly data: Float32Array; readonly dims: readonly number[] };
 
 /** A query whose data decides the type of the output: float16 in, float16 out. */
-type OutputOf<Query> = Query extends { readonly data: infer Data }
+export type OutputOf<Query> = Query extends { readonly data: infer Data }
   ? Data extends Float16Data
     ? Tensor<Float16Data>
     : Data extends Uint16Array

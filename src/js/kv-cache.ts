@@ -23,7 +23,7 @@ import {
 } from "./rotary.js";
 import type { Layout } from "./scaled-dot-product-attention.js";
 import { checkAddressable } from "./sizes.js";
-import type { DType, FloatTensor, TensorLike } from "./tensor.js";
+import type { DType, Tensor, TensorLike } from "./tensor.js";
 
 /** Options of `createKvCache`. For each one only `undefined` means "not given". */
 export interface KvCacheOptions {
@@ -119,7 +119,7 @@ export interface KvCache {
   /** Batch row `target` becomes a copy of batch row `source`. */
   copyRow(source: number, target: number): void;
   /** What is held, as new tensors [batchSize, numKvHeads, length, headDim] and [..., valueDim]; rows that are shorter end with zeros. */
-  read(): { key: FloatTensor; value: FloatTensor };
+  read(): { key: Tensor | Tensor<Uint16Array>; value: Tensor | Tensor<Uint16Array> };
   /** Frees the memory. Twice is silent; use after it throws `"disposed"`. */
   dispose(): void;
   [Symbol.dispose](): void;
@@ -554,12 +554,12 @@ export class WasmKvCache extends KvSource implements KvCache {
     this.reorder(order);
   }
 
-  read(): { key: FloatTensor; value: FloatTensor } {
+  read(): { key: Tensor | Tensor<Uint16Array>; value: Tensor | Tensor<Uint16Array> } {
     this.checkUsable("cache");
     return { key: this.#readOut(this.keyPointer, this.#headDim), value: this.#readOut(this.valuePointer, this.#valueDim) };
   }
 
-  #readOut(pointer: number, width: number): FloatTensor {
+  #readOut(pointer: number, width: number): Tensor | Tensor<Uint16Array> {
     const { memory } = this.#engine;
     const { length } = this;
     const elements = this.#batchSize * this.#numKvHeads * length * width;

@@ -5,6 +5,7 @@ import type { AttentionBuffer } from "./buffer.js";
 import { disposeSymbol } from "./dispose.js";
 import type { Engine } from "./engine.js";
 import { checkOptionNames, describeValue, fail, failDisposed } from "./errors.js";
+import type { OutputOf } from "./instance.js";
 import { callLayer, LAYER_CALL_OPTIONS, type LayerCallOptions, type LayerCallResult } from "./layer-call.js";
 import {
   checkLayer,
@@ -17,7 +18,7 @@ import {
 } from "./layer-weights.js";
 import { packLayer, type PackedLayer } from "./packed-layer.js";
 import { readRotary, type CheckedRotary, type RotaryOptions } from "./rotary.js";
-import type { FloatTensor, TensorLike } from "./tensor.js";
+import type { TensorLike } from "./tensor.js";
 import { readWeights } from "./weight-family.js";
 
 /** Options of `createMultiHeadAttention`. For each one only `undefined` means "not given". */
@@ -88,7 +89,7 @@ export interface MultiHeadAttention {
    * @returns `output`, shaped like x with the width `outputDim`, float16 if x is; `weights` with `returnWeights`. New arrays that belong to the caller.
    * @throws AttentionError `"shape"`, `"dtype"`, `"option"`, `"memory"` or `"disposed"`; nothing was written then, and a cache is as it was.
    */
-  forward(x: Input, options?: ForwardOptions): LayerCallResult<FloatTensor>;
+  forward<X extends Input>(x: X, options?: ForwardOptions): LayerCallResult<OutputOf<X>>;
   /** Frees the memory. Twice is silent; use after it throws `"disposed"`. */
   dispose(): void;
   [Symbol.dispose](): void;
@@ -167,12 +168,12 @@ export class WasmMultiHeadAttention implements MultiHeadAttention {
     return this.#disposed || this.#engine.disposed;
   }
 
-  forward(x: Input, options?: ForwardOptions): LayerCallResult<FloatTensor> {
+  forward<X extends Input>(x: X, options?: ForwardOptions): LayerCallResult<OutputOf<X>> {
     if (this.#disposed) failDisposed("this layer");
     this.#engine.checkAlive();
     if (options !== undefined) checkOptionNames(options, FORWARD_OPTIONS, "options");
     const merged = this.#defaults === undefined ? options : withDefaults(options, this.#defaults);
-    return callLayer(this.#engine, this.#layer, x, merged, false, "forward", this.#rotary);
+    return callLayer(this.#engine, this.#layer, x, merged, false, "forward", this.#rotary) as LayerCallResult<OutputOf<X>>;
   }
 
   dispose(): void {

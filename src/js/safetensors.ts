@@ -22,6 +22,12 @@ export interface SafetensorsOptions {
   dtype?: "float32" | undefined;
 }
 
+/** Options of reading one tensor. */
+export interface SafetensorsReadOptions extends Pick<SafetensorsOptions, "dtype"> {
+  /** First row along the first axis, and number of rows, that are read: one word's vector out of a large table. Default: all. */
+  rows?: { readonly first: number; readonly count: number } | undefined;
+}
+
 /** What the header says of a tensor. */
 export interface SafetensorsInfo {
   /** The name of the element type in the file, such as `"F32"`, `"BF16"` or `"I64"`. */
@@ -46,13 +52,14 @@ export interface SafetensorsFile {
   readonly metadata: Readonly<Record<string, string>>;
   /** What the header says of a tensor; undefined when there is none of this name. */
   info(name: string): SafetensorsInfo | undefined;
-  /** Reads one tensor. */
-  read(name: string, options?: Pick<SafetensorsOptions, "dtype">): Promise<SafetensorsTensor>;
+  /** Reads one tensor, or some rows of it. */
+  read(name: string, options?: SafetensorsReadOptions): Promise<SafetensorsTensor>;
   /** Reads the tensors of a prefix (F32, F16 and BF16; others are left out), one after the other. */
   readAll(options?: SafetensorsOptions): Promise<Record<string, SafetensorsTensor>>;
 }
 
 const OPTION_NAMES: ReadonlySet<string> = new Set(["prefix", "dtype"]);
+const READ_OPTIONS: ReadonlySet<string> = new Set(["dtype", "rows"]);
 const BYTES: Readonly<Record<string, number>> = {
   BOOL: 1,
   U8: 1,
@@ -135,10 +142,11 @@ export async function openSafetensors(source: Blob | SafetensorsSource): Promise
       return entry === undefined ? undefined : { dtype: entry.dtype, shape: entry.shape, byteLength: entry.byteLength };
     },
     async read(name, options = {}) {
-      const { toFloat32 } = readOptions(options);
+      checkOptionNames(options, READ_OPTIONS, "options");
+      const { toFloat32 } = readOptions({ dtype: options.dtype });
       const entry = header.entries.get(name);
       if (entry === undefined) fail("option", "name", "the name of a tensor of the file", describeValue(name));
-      return readTensor(name, entry, toFloat32);
+      return readTensor(name, options.rows === undefined ? entry : rowsOf(entry, options.rows), toFloat32);
     },
     async readAll(options = {}) {
       const { prefix, toFloat32 } = readOptions(options);
@@ -264,6 +272,26 @@ function checkLayout(entries: ReadonlyMap<string, Entry>, dataStart: number, fil
   }
   if (reached !== fileSize) failFile(`the tensors end at byte ${reached}`, `byte ${fileSize}, the end of the file`);
 }
+
+/** Some rows of a tensor, as if they were one. */
+function rowsOf(entry: Entry, rows: { readonly first: number; readonly count: number }): Entry {
+  checkOptionNames(rows, ROW_NAMES, "options.rows");
+  const { first, count } = rows;
+  const { shape } = entry;
+  const length = shape[0];
+  if (length === undefined) fail("option", "options.rows", "nothing for a tensor without axes", describeValue(rows));
+  if (!Number.isInteger(first) || !Number.isInteger(count) || first < 0 || count < 0 || first + count > length) {
+    fail(
+      "option",
+      "options.rows",
+      `rows within the ${length} of shape ${formatShape(shape)}`,
+      `first ${String(first)}, count ${String(count)}`,
+    );
+  }
+  const rowBytes = length === 0 ? 0 : entry.byteLength / length;
+  return { dtype: entry.dtype, shape: [count, ...shape.slice(1)], byteLength: count * rowBytes, offset: entry.offset + first * rowBytes };
+}
+const ROW_NAMES: ReadonlySet<string> = new Set(["first", "count"]);
 
 // ---- tensors -------------------------------------------------------------------------------------------------------
 

@@ -72,6 +72,17 @@ describe("files", () => {
     expect(asked.every(([offset, length]) => offset + length <= bytes.length)).toBe(true);
     const blob = await openSafetensors(new Blob([bytes]));
     expect((await blob.read("a.weight")).data).toEqual(fromSafetensors(bytes)["a.weight"]!.data);
+    // Rows of a table.
+    expect(await file.read("a.weight", { rows: { first: 1, count: 1 } })).toMatchObject({
+      shape: [1, 3],
+      data: Float32Array.of(1e30, 1e-8, 65504),
+    });
+    expect(asked.at(-1)![1]).toBe(12);
+    await expect(file.read("a.weight", { rows: { first: 1, count: 2 } })).rejects.toMatchObject({
+      code: "option",
+      argument: "options.rows",
+    });
+    await expect(file.read("b.scalar", { rows: { first: 0, count: 1 } })).rejects.toMatchObject({ code: "option" });
     await expect(file.read("c")).rejects.toMatchObject({ code: "option" });
     await expect(openSafetensors({ size: 100, read: () => new Uint8Array(3) })).rejects.toMatchObject({ code: "shape" });
   });
