@@ -34,8 +34,8 @@ export default defineConfig({
           name: "browser", // each test drives a real Chromium ($CHROMIUM) with playwright-core
           include: ["tests/**/*.browser.test.ts", "web/**/*.browser.test.ts"],
           exclude: ["**/node_modules/**"],
-          testTimeout: 60_000,
-          hookTimeout: 60_000,
+          testTimeout: 120_000, // webpack on a busy machine
+          hookTimeout: 120_000,
           fileParallelism: false,
         },
       },
