@@ -280,6 +280,22 @@ describe("memory", () => {
     expect(attn.memory.bytesInUse).toBe(again);
   });
 
+  it.each(["Llama", "GPT-2", "Keras", "PyTorch, fused"])(
+    "large weights under %s's names go through in pieces: the memory grows by the packed form only",
+    (title) => {
+      // 3 MiB each; widths that are no multiple of a panel, so that pieces end inside of heads.
+      const [embed, heads, dim] = [860, 4, 213];
+      const weights = drawWeights(embed, heads, heads, dim);
+      const named = families[title]!.name(weights, heads, heads);
+      const before = attn.memory;
+      using layer = attn.createMultiHeadAttention({ numHeads: heads, weights: named });
+      expect(attn.memory.bytesInUse - before.bytesInUse - layer.memory).toBeLessThan(1.3 * 2 ** 20);
+      const x = randomTensor([3, embed], 1);
+      expect(layer.forward(x).output.data).toEqual(attn.selfAttention(x, weights, { numHeads: heads }).output.data);
+      expect(error(layer.forward(x).output.data, referenceLayer(x, weights, { numHeads: heads }).output.data, 4e-6)).toBeLessThan(1);
+    },
+  );
+
   it("10,000 calls with a cache leave it where it was", () => {
     using layer = attn.createMultiHeadAttention({ numHeads: 2, weights: drawWeights(16, 2, 1, 8), rotary: {} });
     using cache = attn.createKvCache({ numKvHeads: 1, headDim: 8, window: 16 });
