@@ -1,6 +1,5 @@
 /**
- * Prints the table of errors and writes it to tests/ACCURACY.md. The package has to be built and linked (any npm run test:js does that).
- * By hand: node tests/js/accuracy/table.mjs
+ * Prints the table of errors and writes it to tests/ACCURACY.md. By hand: npm run accuracy, which builds the package first.
  */
 import { writeFileSync } from "node:fs";
 import { allowRelaxedSimd, loadBinary, shippedBinaries } from "../../onnx/instances.mjs";
@@ -38,7 +37,7 @@ const text = `# Accuracy
 
 Distance from the same computation in float64, in units of 1e-7: the largest over all elements, and the mean in brackets. Values are uniform in -1..1, heads are 64
 wide. "Plain float32" are loops as one would write them, every operation rounded to float32; the package must not be off by more than twice as much
-(a test holds it to that). Written by \`node tests/js/accuracy/table.mjs\`.
+(a test holds it to that). Written by \`npm run accuracy\`.
 
 ${table.join("\n")}
 
