@@ -395,7 +395,9 @@ export class WasmKvCache extends KvSource implements KvCache {
     }
     // Rows that no query will see again: those before the window of the first new one, common to all batch rows.
     const kept = this.#window - 1;
-    const gone = length === 0 ? 0 : Math.max(0, Math.min(...Array.from(this.#lengths, (held) => held - kept)));
+    let shortest = this.#lengths[0]!;
+    for (let b = 1; b < this.#batchSize; b++) shortest = Math.min(shortest, this.#lengths[b]!);
+    const gone = length === 0 ? 0 : Math.max(0, shortest - kept);
     if (this.#start + this.#needed(counts, length, Infinity) <= this.#capacity)
       return { counts, length, gone, isDrop: false, capacity: this.#capacity };
     const needed = this.#needed(counts, length, kept);

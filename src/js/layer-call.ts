@@ -132,7 +132,7 @@ export function callLayer(
     headDim,
     valueDim,
   };
-  const score = readScoreOptions(after === undefined ? options : after.options, "options", sizes, undefined);
+  const score = readScoreOptions(after === undefined ? options : after.score, "options", sizes, undefined);
   const rotaryPlan = planCall(engine, options, ownRotary, layer, use, batch, length, seqLenNew, key === x);
   const hasExtra = layer.extraKey !== 0;
   const seqLenK = sizes.seqLenK + (hasExtra ? 1 : 0);
@@ -336,7 +336,7 @@ function readStep(
   length: number,
   seqLenNew: number,
   isSelf: boolean,
-): { step: CacheStep; seqLenK: number; options: LayerCallOptions } {
+): { step: CacheStep; seqLenK: number; score: Required<ScoreOptions> } {
   const { causal, alignment, queryOffset, window, keyLengths } = options;
   const counts = readNewLengths(keyLengths, "options.keyLengths", batch, seqLenNew);
   if (causal === "top-left" || alignment === "top-left") {
@@ -359,13 +359,20 @@ function readStep(
   return {
     step,
     seqLenK,
-    options: {
-      ...options,
+    // Written out: a copy by `...` takes longer than a small step.
+    score: {
+      mask: options.mask,
+      bias: options.bias,
       causal: causal === undefined ? undefined : causal !== false,
       alignment: undefined,
       queryOffset: queryOffset ?? (isUniform ? offsets[0] : offsets),
-      window: left === undefined && window === undefined ? undefined : { ...window, left },
-      keyLengths: isUniform && seqLenK === lengths[0] ? undefined : lengths,
+      window: left === undefined && window === undefined ? undefined : { left, right: window?.right },
+      keyLengths: isUniform ? undefined : lengths,
+      scale: options.scale,
+      softcap: options.softcap,
+      alibiSlopes: options.alibiSlopes,
+      sinks: options.sinks,
+      returnWeights: options.returnWeights,
     },
   };
 }

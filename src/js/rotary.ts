@@ -6,7 +6,7 @@ import { Status } from "./glue-module.js";
 import { staged } from "./memory.js";
 import { float32Bytes, locateOperand, placeFloat32, readResult, readTensor, resultBytes, resultKind, type Operand } from "./operands.js";
 import { ROTARY_BLOCK_WORDS, RotaryBlock as Word } from "./rotary-block.js";
-import { checkBase, checkScaling, frequencies, type RotaryScaling } from "./rotary-scaling.js";
+import { checkBase, checkScaling, frequencies, type RotaryFrequencies, type RotaryScaling } from "./rotary-scaling.js";
 import { checkOverlap, finishTarget, readTarget, type Layout } from "./scaled-dot-product-attention.js";
 import { checkAddressable } from "./sizes.js";
 import type { FloatTensor, TensorLike } from "./tensor.js";
@@ -246,10 +246,7 @@ function tableFor(rotary: CheckedRotary, positions: Int32Array): Table {
   if (found !== undefined) return found;
   let largest = 0;
   for (let i = 0; i < positions.length; i++) largest = Math.max(largest, positions[i]!);
-  const { inverseFrequencies, attentionFactor } =
-    rotary.inverse !== undefined
-      ? { inverseFrequencies: rotary.inverse, attentionFactor: 1 }
-      : frequencies(rotary.rotaryDim, rotary.base, rotary.scaling, largest + 1);
+  const { inverseFrequencies, attentionFactor } = frequenciesFor(rotary, largest + 1);
   const pairs = rotary.rotaryDim / 2;
   const cos = new Float32Array(positions.length * pairs);
   const sin = new Float32Array(positions.length * pairs);
@@ -264,6 +261,21 @@ function tableFor(rotary: CheckedRotary, positions: Int32Array): Table {
   lastTables.unshift(table);
   if (lastTables.length > KEPT_TABLES) lastTables.pop();
   return table;
+}
+
+let lastFrequencies: { readonly name: string; readonly length: number; readonly found: RotaryFrequencies } | undefined;
+
+/** Frequencies for a text of this length; those of the last call are kept, as most models have one kind. */
+function frequenciesFor(rotary: CheckedRotary, length: number): RotaryFrequencies {
+  const at = rotary.scaling?.type === "dynamic" ? length : 0;
+  if (lastFrequencies === undefined || lastFrequencies.name !== rotary.name || lastFrequencies.length !== at) {
+    const found =
+      rotary.inverse === undefined
+        ? frequencies(rotary.rotaryDim, rotary.base, rotary.scaling, at)
+        : { inverseFrequencies: rotary.inverse, attentionFactor: 1 };
+    lastFrequencies = { name: rotary.name, length: at, found };
+  }
+  return lastFrequencies.found;
 }
 
 function isSame(a: Int32Array, b: Int32Array): boolean {
