@@ -10,7 +10,6 @@ export function assemble() {
   const files = new Map();
   for (const name of readdirSync(join(buildDir, "js"))) files.set(name, readFileSync(join(buildDir, "js", name)));
   for (const variant of variants) addVariant(files, variant);
-  files.set("glue-threads.js", readFileSync(join(root, "build-scripts/glue/glue-threads.js")));
   files.set("inline-binary.js", inlineBinary(files.get("attention.simd.wasm")));
   files.set("THIRD-PARTY-LICENSES.txt", readFileSync(join(root, "build-scripts/licenses/THIRD-PARTY-LICENSES.txt")));
   syncFolder(distDir, files);

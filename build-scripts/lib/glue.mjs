@@ -23,6 +23,8 @@ export function editNodeGlue(text) {
     ['new URL("glue-threads-node.wasm",import.meta.url).href', '""'],
     // A library defines no globals in its user's program.
     ["global.Worker=worker_threads.Worker", "var Worker=worker_threads.Worker"],
+    // Workers inherit Node's options, some of which (--input-type, --eval) make no sense for a file and end them at once.
+    ['workerData:"em-pthread",name:"em-pthread"}', 'workerData:"em-pthread",name:"em-pthread",execArgv:[]}'],
   ]);
 }
 

@@ -22,7 +22,7 @@ std::int32_t build_flags() {
   return flags;
 }
 
-std::int32_t start(std::int32_t count) { return start_threads(count); }
+std::int32_t start(std::int32_t count, bool may_block) { return start_threads(count, may_block); }
 void stop() { stop_threads(); }
 std::int32_t count() { return thread_count(); }
 bool ready() { return threads_ready(); }

@@ -11,7 +11,7 @@ namespace attn {
 
 #if !defined(ATTN_THREADS)
 
-std::int32_t start_threads(std::int32_t /*num_threads*/) noexcept { return 1; }
+std::int32_t start_threads(std::int32_t /*num_threads*/, bool /*may_block*/) noexcept { return 1; }
 void stop_threads() noexcept {}
 std::int32_t thread_count() noexcept { return 1; }
 bool threads_ready() noexcept { return true; }
@@ -28,7 +28,7 @@ namespace {
 constexpr std::int32_t kMaxThreads = 64;
 /// Multiply-adds below which waking another thread costs more than it brings (about 20 microseconds of work).
 constexpr double kSmallWork = 5e5;
-/// How often a worker looks for the next job before it goes to sleep: calls in a row find it awake.
+/// How often a thread looks again before it goes to sleep: calls in a row find the workers awake.
 constexpr int kSpins = 4000;
 
 /// The gate of a job: kOpen while threads may join, plus the number of workers inside. The caller closes it when the items have run out and
@@ -40,6 +40,8 @@ struct Pool {
   pthread_t handles[kMaxThreads] = {};
   std::atomic<std::int32_t> ready{0};
   std::atomic<bool> quit{false};
+  /// Whether the calling thread may sleep. The main thread of a page may not.
+  bool may_block = false;
   /// Counts jobs; workers sleep on it.
   std::atomic<std::uint32_t> jobs{0};
   std::atomic<std::uint32_t> gate{0};
@@ -57,19 +59,20 @@ void pause_briefly() {
 #endif
 }
 
-void sleep_while(std::uint32_t seen) {
+/// Sleeps while `word` holds `seen`; may wake up for no reason.
+void sleep_while(std::atomic<std::uint32_t>& word, std::uint32_t seen) {
 #if defined(__wasm__)
-  __builtin_wasm_memory_atomic_wait32(reinterpret_cast<int*>(&pool.jobs), static_cast<int>(seen), -1);
+  __builtin_wasm_memory_atomic_wait32(reinterpret_cast<int*>(&word), static_cast<int>(seen), -1);
 #else
-  pool.jobs.wait(seen);
+  word.wait(seen);
 #endif
 }
 
-void wake_all() {
+void wake_all(std::atomic<std::uint32_t>& word) {
 #if defined(__wasm__)
-  __builtin_wasm_memory_atomic_notify(reinterpret_cast<int*>(&pool.jobs), kMaxThreads);
+  __builtin_wasm_memory_atomic_notify(reinterpret_cast<int*>(&word), kMaxThreads);
 #else
-  pool.jobs.notify_all();
+  word.notify_all();
 #endif
 }
 
@@ -100,13 +103,14 @@ void* work_until_told(void* index) {
       now = pool.jobs.load(std::memory_order_acquire);
     }
     if (now == seen) {
-      sleep_while(seen);
+      sleep_while(pool.jobs, seen);
       continue;
     }
     seen = now;
     if (enter()) {
       take_items(thread);
-      pool.gate.fetch_sub(1, std::memory_order_release);
+      // The last one out of a closed gate wakes the caller, should it have gone to sleep.
+      if (pool.gate.fetch_sub(1, std::memory_order_acq_rel) == 1) wake_all(pool.gate);
     }
   }
   return nullptr;
@@ -114,8 +118,9 @@ void* work_until_told(void* index) {
 
 }  // namespace
 
-std::int32_t start_threads(std::int32_t num_threads) noexcept {
+std::int32_t start_threads(std::int32_t num_threads, bool may_block) noexcept {
   stop_threads();
+  pool.may_block = may_block;
   if (num_threads > kMaxThreads) num_threads = kMaxThreads;
   pool.quit = false;
   pool.ready = 0;
@@ -131,7 +136,7 @@ void stop_threads() noexcept {
   if (pool.threads == 1) return;
   pool.quit.store(true, std::memory_order_release);
   pool.jobs.fetch_add(1);
-  wake_all();
+  wake_all(pool.jobs);
   for (std::int32_t i = 1; i < pool.threads; ++i) pthread_join(pool.handles[i], nullptr);
   pool.threads = 1;
 }
@@ -152,11 +157,19 @@ void parallel_for(std::int32_t num_items, double work, void (*fn)(void* context,
   pool.next.store(0, std::memory_order_relaxed);
   pool.gate.store(kOpen, std::memory_order_release);
   pool.jobs.fetch_add(1, std::memory_order_release);
-  wake_all();
+  wake_all(pool.jobs);
   take_items(0);
   pool.gate.fetch_and(~kOpen, std::memory_order_acq_rel);
-  // A short wait: the others are on their last item. The main thread of a page must not sleep, so it looks again and again.
-  while (pool.gate.load(std::memory_order_acquire) != 0) pause_briefly();
+  // Mostly a short wait: the others are on their last item. On a busy machine one of them may have lost its core, and needs ours.
+  for (int spin = 0;; ++spin) {
+    const std::uint32_t inside = pool.gate.load(std::memory_order_acquire);
+    if (inside == 0) return;
+    if (pool.may_block && spin >= kSpins) {
+      sleep_while(pool.gate, inside);
+    } else {
+      pause_briefly();
+    }
+  }
 }
 
 #endif

@@ -33,8 +33,8 @@ export type Alignment = "top-left" | "bottom-right";
  * A yes/no mask: 1 (true) = the query may attend to the key. Broadcasts as NumPy does, right-aligned, against [batchSize, numHeads, seqLenQ, seqLenK]:
  * rank 2 is [seqLenQ, seqLenK], rank 3 is [numHeads, seqLenQ, seqLenK], size 1 repeats. In both layouts.
  *
- * Accepted: a tensor of `Uint8Array` (0 = hidden, anything else = attend) or of an array of booleans; nested arrays of booleans; a buffer of type "uint8";
- * a bare `Uint8Array` of seqLenQ · seqLenK elements. Floats are refused: a float mask is added to the scores and is called `bias`.
+ * Accepted: a tensor of `Uint8Array` (0 = hidden, anything else = attend) or of an array of booleans; nested arrays of booleans, or of 0 and 1; a buffer of
+ * type "uint8"; a bare `Uint8Array` or array of seqLenQ · seqLenK elements. Floats are refused: a float mask is added to the scores and is called `bias`.
  *
  * ```text
  * 3 queries, 4 keys; query 0 sees keys 0 and 1, query 1 sees key 3, query 2 sees none (its output and weights are 0):
@@ -54,6 +54,7 @@ export type MaskLike =
   | { readonly data: Uint8Array | readonly boolean[]; readonly dims: readonly number[] }
   | AttentionBuffer<"uint8">
   | NestedBooleans
+  | NestedNumbers
   | Uint8Array;
 
 /**
@@ -340,7 +341,7 @@ const MAX_INT32 = 2 ** 31 - 1;
 // ---- masks ---------------------------------------------------------------------------------------------------------
 
 function readMask(value: unknown, argument: string, sizes: AttentionSizes): ScoreOperand {
-  const given = normaliseMatrix(value, argument, sizes);
+  const given = zerosAndOnesToBytes(value, normaliseMatrix(value, argument, sizes));
   if (isFloat(given)) {
     fail(
       "dtype",
@@ -370,7 +371,11 @@ function readBias(value: unknown, argument: string, sizes: AttentionSizes): Scor
 
 /** Bare arrays of seqLenQ · seqLenK elements and nested arrays become tensors. */
 function normaliseMatrix(value: unknown, argument: string, sizes: AttentionSizes): unknown {
-  if (Array.isArray(value)) return flatten(value, argument);
+  if (Array.isArray(value)) {
+    const flat = flatten(value, argument);
+    const isBare = flat.shape.length === 1 && flat.data.length === sizes.seqLenQ * sizes.seqLenK;
+    return isBare ? { data: flat.data, shape: [sizes.seqLenQ, sizes.seqLenK] } : flat;
+  }
   if (value instanceof Uint8Array || value instanceof Float32Array || value instanceof Uint8ClampedArray) {
     const wanted = sizes.seqLenQ * sizes.seqLenK;
     if (value.length !== wanted) {
@@ -384,6 +389,13 @@ function normaliseMatrix(value: unknown, argument: string, sizes: AttentionSizes
     return { data: value, shape: [sizes.seqLenQ, sizes.seqLenK] };
   }
   return value;
+}
+
+/** A mask written down as nested arrays of 0 and 1: nothing else can be meant. Floats in a typed array stay what they are. */
+function zerosAndOnesToBytes(written: unknown, given: unknown): unknown {
+  if (!Array.isArray(written)) return given;
+  const { data, shape } = given as { data: Float32Array | Uint8Array; shape: number[] };
+  return data.every((element) => element === 0 || element === 1) ? { data: Uint8Array.from(data), shape } : given;
 }
 
 /** A tensor whose data is an array of booleans, as one of bytes. */

@@ -1,90 +1,30 @@
 /** What the engine can do, found out by validating tiny modules, written here byte by byte. No look at names or versions of browsers. */
 
-// (module (func (result v128) (i8x16.splat (i32.const 0))))
-const SIMD_MODULE = [
-  0,
-  97,
-  115,
-  109,
-  1,
-  0,
-  0,
-  0, // magic, version 1
-  1,
-  5,
-  1,
-  96,
-  0,
-  1,
-  123, // type section: () -> v128
-  3,
-  2,
-  1,
-  0, // function section: one function of type 0
-  10,
-  8,
-  1,
-  6,
-  0,
-  65,
-  0,
-  253,
-  15,
-  11, // code: i32.const 0, i8x16.splat, end
-];
+/** A module from its bytes in hexadecimal, section by section. */
+function bytes(...sections: string[]): Uint8Array<ArrayBuffer> {
+  const digits = sections.join("").replaceAll(" ", "");
+  return Uint8Array.from({ length: digits.length / 2 }, (_, i) => Number.parseInt(digits.slice(2 * i, 2 * i + 2), 16));
+}
 
-// (module (func (result v128) (f32x4.relaxed_madd (splat 0) (splat 0) (splat 0))))
-const RELAXED_SIMD_MODULE = [
-  0,
-  97,
-  115,
-  109,
-  1,
-  0,
-  0,
-  0,
-  1,
-  5,
-  1,
-  96,
-  0,
-  1,
-  123,
-  3,
-  2,
-  1,
-  0,
-  10,
-  19,
-  1,
-  17,
-  0,
-  65,
-  0,
-  253,
-  15,
-  65,
-  0,
-  253,
-  15,
-  65,
-  0,
-  253,
-  15,
-  253,
-  133,
-  2,
-  11, // three splats, f32x4.relaxed_madd (0x105)
-];
+const HEADER = "00 61 73 6d 01 00 00 00"; // magic, version 1
+const TYPE = "01 05 01 60 00 01 7b"; // () -> v128
+const FUNCTION = "03 02 01 00"; // one function of type 0
+const SPLAT_ZERO = "41 00 fd 0f"; // i32.const 0, i8x16.splat
+
+/** (module (func (result v128) (i8x16.splat (i32.const 0)))) */
+const simdModule = () => bytes(HEADER, TYPE, FUNCTION, "0a 08 01 06 00", SPLAT_ZERO, "0b");
+
+/** The same with f32x4.relaxed_madd (0xfd 0x105) of three splats. */
+const relaxedSimdModule = () => bytes(HEADER, TYPE, FUNCTION, "0a 13 01 11 00", SPLAT_ZERO, SPLAT_ZERO, SPLAT_ZERO, "fd 85 02 0b");
 
 /** True when the engine knows WebAssembly SIMD, which everything here needs. */
 export function hasSimd(): boolean {
-  return typeof WebAssembly === "object" && WebAssembly.validate(Uint8Array.from(SIMD_MODULE));
+  return typeof WebAssembly === "object" && WebAssembly.validate(simdModule());
 }
 
 /** True when the engine knows relaxed SIMD with the final opcodes. */
 export function hasRelaxedSimd(): boolean {
-  return WebAssembly.validate(Uint8Array.from(RELAXED_SIMD_MODULE));
+  return WebAssembly.validate(relaxedSimdModule());
 }
 
 /** Why threads can't be used here, as a sentence; undefined when they can. */

@@ -28,7 +28,8 @@ export interface GlueModule {
   // src/bindings/module.cpp
   abiVersion(): number;
   buildFlags(): number;
-  startThreads(count: number): number;
+  /** `mayBlock`: the calling thread may sleep while it waits for the others. */
+  startThreads(count: number, mayBlock: boolean): number;
   stopThreads(): void;
   threadCount(): number;
   threadsReady(): boolean;

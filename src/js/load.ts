@@ -172,10 +172,20 @@ async function threadsGlue(): Promise<GlueFactory> {
   return ((await import(/* webpackIgnore: true */ /* @vite-ignore */ path)) as { default: GlueFactory }).default;
 }
 
+/** Whether this thread may sleep (Atomics.wait): not the main thread of a page, nor a service worker. */
+function mayBlock(): boolean {
+  try {
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 1, 0); // returns at once: 0 is not 1
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 async function withThreads(module: WebAssembly.Module, name: string, threads: number): Promise<Engine> {
   const engine = await instantiate(await threadsGlue(), module, name);
   try {
-    engine.glue.startThreads(threads);
+    engine.glue.startThreads(threads, mayBlock());
     const deadline = Date.now() + THREADS_TIMEOUT_MS;
     // Workers start only while this thread is back in its event loop.
     while (!engine.glue.threadsReady()) {

@@ -5,7 +5,7 @@
 namespace attn::kernels {
 
 /// Keys, or vectors of keys, whose weights are summed plainly before the sum is added with compensation.
-inline constexpr int kSumBlock = 16;
+inline constexpr int kSumBlock = 8;
 
 /// sum += x, where `error` is what earlier additions have added too much (Kahan).
 template <class Arch>
