@@ -12,7 +12,8 @@ export function formatNumber(value: number): string {
 /** As short as a colour bar needs it. */
 export function formatTick(value: number): string {
   const size = Math.abs(value);
-  const text = size === 0 ? "0" : size < 1e-3 ? value.toExponential(0) : size < 1 ? value.toPrecision(2) : value.toFixed(size < 10 ? 1 : 0);
+  const text =
+    size < 1e-4 && size > 0 ? value.toExponential(0) : size < 1 ? String(Number(value.toPrecision(2))) : value.toFixed(size < 10 ? 1 : 0);
   return text.replaceAll("-", "−");
 }
 
