@@ -1,6 +1,7 @@
 /**
  * npm run bench: the C++ benchmarks for this machine (tests/bench/cpp) and those of the installed package in Node (tests/bench/js).
- * With names, only the files whose names contain one of them. Each verifies its result before it takes the time.
+ * With names, only the files whose names contain one of them; flags ("--quick", see tests/bench/js/options.mjs) are handed on to those in Node.
+ * Each verifies its result before it takes the time.
  */
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
@@ -10,7 +11,8 @@ import { main, Problem } from "./lib/problem.mjs";
 import { runVisibly } from "./lib/run.mjs";
 import { pack } from "./pack.mjs";
 
-const wanted = process.argv.slice(2);
+const flags = process.argv.slice(2).filter((word) => word.startsWith("--"));
+const wanted = process.argv.slice(2).filter((word) => !word.startsWith("--"));
 const isWanted = (name) => wanted.length === 0 || wanted.some((word) => name.includes(word));
 
 function filesIn(folder, ending) {
@@ -30,7 +32,7 @@ await main(async () => {
     if (code !== 0) return code;
   }
   for (const name of js) {
-    const { code } = await runVisibly(process.execPath, [join(root, "tests/bench/js", name)]);
+    const { code } = await runVisibly(process.execPath, [join(root, "tests/bench/js", name), ...flags]);
     if (code !== 0) return code;
   }
   return 0;
