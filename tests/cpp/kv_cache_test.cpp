@@ -4,6 +4,7 @@
 
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
+#include <cstring>
 #include <functional>
 #include <vector>
 
@@ -20,8 +21,8 @@ namespace {
 struct Cache {
   Cache(KvType type, int batch, int heads, int capacity, int head_dim, int value_dim)
       : lengths(static_cast<std::size_t>(batch)),
-        key(static_cast<std::size_t>(batch * heads * capacity * head_dim) * bytes(type)),
-        value(static_cast<std::size_t>(batch * heads * capacity * value_dim) * bytes(type)) {
+        key(words(type, batch * heads * capacity * head_dim)),
+        value(words(type, batch * heads * capacity * value_dim)) {
     for (std::int32_t& n : lengths) n = 0;
     view.type = type;
     view.batch_size = batch;
@@ -36,20 +37,21 @@ struct Cache {
     view.lengths = lengths.data();
     return view;
   }
-  static std::size_t bytes(KvType type) { return type == KvType::f16 ? 2 : 4; }
+  /// float16 elements lie two to a word
+  static std::size_t words(KvType type, int elements) {
+    return static_cast<std::size_t>(type == KvType::f16 ? (elements + 1) / 2 : elements);
+  }
   /// element of row `row` of the memory, valid or not
   float read(bool of_value, int b, int h, int row, int i) const {
-    const Buffer<unsigned char>& from = of_value ? value : key;
+    const Buffer<float>& from = of_value ? value : key;
     const int width = of_value ? view.value_dim : view.head_dim;
     const auto at = static_cast<std::size_t>(((b * view.num_kv_heads + h) * view.capacity + row) * width + i);
     if (view.type == KvType::f16) {
       std::uint16_t bits = 0;
-      std::memcpy(&bits, from.data() + at * 2, 2);
+      std::memcpy(&bits, reinterpret_cast<const unsigned char*>(from.data()) + at * 2, 2);
       return reference::half_value(bits);
     }
-    float x = 0;
-    std::memcpy(&x, from.data() + at * 4, 4);
-    return x;
+    return from[at];
   }
   float k(int b, int h, int s, int i) const { return read(false, b, h, view.start + s, i); }
   float v(int b, int h, int s, int i) const { return read(true, b, h, view.start + s, i); }
@@ -57,7 +59,7 @@ struct Cache {
   bool same_memory(const Cache& other) const { return key == other.key && value == other.value && lengths == other.lengths; }
 
   Buffer<std::int32_t> lengths;
-  Buffer<unsigned char> key, value;
+  Buffer<float> key, value;
   KvCache view;
 };
 
