@@ -30,7 +30,7 @@ async function installChromium() {
     await step("installing Chromium with apt-get", () => aptInstall(["chromium", "fonts-dejavu-core"]));
   } catch (error) {
     // Everything else can still be tested; the caller says that browser tests are skipped.
-    process.stderr.write(`${error.message}\n`);
+    process.stderr.write(`${error.detail}\n${error.message}\n`);
     return undefined;
   }
   return findChromium();

@@ -118,6 +118,8 @@ export async function aptInstall(packages) {
       ? `apt-get cannot reach the Debian mirror to install ${packages.join(", ")}: check the network and run the command again.`
       : `apt-get could not install ${packages.join(", ")}: see the lines above.`;
   await run("apt-get", ["-o", "Acquire::Retries=2", "update"], { env, sorry });
+  // An installation that was killed half-way blocks every later one until it is finished; without one this does nothing.
+  await run("dpkg", ["--configure", "-a"], { env, sorry });
   await run("apt-get", ["install", "--yes", "--no-install-recommends", ...packages], { env, sorry });
 }
 
