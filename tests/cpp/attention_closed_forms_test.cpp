@@ -2,6 +2,8 @@
 
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
+#include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "support/compare.h"
@@ -155,6 +157,20 @@ TEST_CASE("ALiBi subtracts slope * distance", "[attention][alibi]") {
     for (int s = 0; s < 3; ++s) {
       CHECK(p.matrix_at(0, 0, t, s) == -0.5F * distance[t][s]);
       CHECK(p.matrix_at(0, 1, t, s) == -2.0F * distance[t][s]);
+    }
+  }
+}
+
+// Not run unless asked for by name: RowTile::position is an int32, so these positions still wrap around (and the sanitizer would stop all tests).
+TEST_CASE("ALiBi distances from positions at the ends of int32 do not wrap around", "[.open][attention][alibi]") {
+  for (const std::int32_t offset : {std::numeric_limits<std::int32_t>::max(), std::numeric_limits<std::int32_t>::min(), 1 << 30}) {
+    for (const int queries : {1, 3, 40}) {
+      Problem p({.seq_q = queries, .seq_k = 9});
+      p.alibi_slopes = Buffer<float>(1);
+      p.alibi_slopes[0] = 0x1p-30F;
+      p.options.query_offset = offset;
+      p.want_matrix(MatrixStage::masked_scores);
+      check_against_reference(p);
     }
   }
 }

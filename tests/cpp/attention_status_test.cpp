@@ -71,6 +71,14 @@ TEST_CASE("sizes that contradict each other or do not fit are invalid_shape", "[
     p.batch_size = p.seq_len_q = p.seq_len_k = p.head_dim = 1 << 16;
     p.num_heads = p.num_kv_heads = 1 << 16;
   });
+  refuse("2^32 rows of width 0, each with its lse", [](AttentionParams& p) {
+    p.batch_size = p.num_heads = p.num_kv_heads = 1 << 16;
+    p.seq_len_q = 1;
+    p.head_dim = p.value_dim = 0;
+    p.key_lengths = nullptr;
+    p.matrix = nullptr;
+    p.matrix_stage = MatrixStage::none;
+  });
   refuse("2^34 matrix elements", [](AttentionParams& p) {
     p.batch_size = 1;
     p.head_dim = p.value_dim = 1;
