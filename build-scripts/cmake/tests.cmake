@@ -4,6 +4,7 @@ file(GLOB test_sources CONFIGURE_DEPENDS tests/cpp/*.cpp tests/cpp/support/*.cpp
 if(test_sources)
   add_executable(attn_tests ${test_sources})
   target_include_directories(attn_tests PRIVATE src tests/cpp)
+  target_compile_options(attn_tests PRIVATE -O1) # half the compile time; what is tested, the library, keeps its own flags
   target_link_libraries(attn_tests PRIVATE attn_core attn_common_flags xsimd Catch2::Catch2WithMain)
   if(TARGET attn_reference)
     target_link_libraries(attn_tests PRIVATE attn_reference)
