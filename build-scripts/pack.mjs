@@ -8,6 +8,7 @@ import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "./build.mjs";
 import { emptyFolder } from "./lib/files.mjs";
+import { withLock } from "./lib/lock.mjs";
 import { buildDir, root } from "./lib/paths.mjs";
 import { main } from "./lib/problem.mjs";
 import { run } from "./lib/run.mjs";
@@ -23,7 +24,8 @@ export async function pack(options) {
   const tools = await build(options);
   const stamp = join(installDir, ".stamp");
   const wanted = hashOf(root, ["dist", "package.json", "README.md", "LICENSE", "CHANGELOG.md"]);
-  if (!stampMatches(stamp, wanted)) {
+  await withLock(join(buildDir, "pack.lock"), async () => {
+    if (stampMatches(stamp, wanted)) return;
     await step("packing and installing the package", async () => {
       emptyFolder(packDir);
       emptyFolder(installDir);
@@ -33,7 +35,7 @@ export async function pack(options) {
       await run("npm", ["install", "--no-save", "--no-package-lock", "--offline", "--loglevel=warn", tarball()], { cwd: installDir });
       writeStamp(stamp, wanted);
     });
-  }
+  });
   link(join(root, "node_modules/attention-wasm"));
   return { ...tools, tarball: tarball() };
 }

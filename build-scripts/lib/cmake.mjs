@@ -2,6 +2,7 @@
 import { rmSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
+import { withLock } from "./lock.mjs";
 import { buildDir, root } from "./paths.mjs";
 import { checkCmakeVersion } from "../tools/compiler.mjs";
 import { run } from "./run.mjs";
@@ -16,17 +17,20 @@ import { step } from "./steps.mjs";
  */
 export async function cmakeBuild(preset, target, generator) {
   const folder = join(buildDir, preset);
-  await step(`building ${target} (${preset})`, async () => {
-    await configure(preset, folder, generator);
-    const output = await run("cmake", ["--build", folder, "--target", target, "--parallel", String(availableParallelism())], {
-      cwd: root,
-      sorry: `${target} (${preset}) does not compile: the first error stands above.`,
-      show: firstErrors,
-    });
-    const warnings = output.split("\n").filter((line) => /: warning: /.test(line));
-    if (warnings.length > 0) process.stderr.write(`\n${[...new Set(warnings)].join("\n")}\n`);
-  });
+  // Two commands at once in one clone must not run the same build.
+  await withLock(`${folder}.lock`, () => step(`building ${target} (${preset})`, () => buildHere(preset, target, folder, generator)));
   return folder;
+}
+
+async function buildHere(preset, target, folder, generator) {
+  await configure(preset, folder, generator);
+  const output = await run("cmake", ["--build", folder, "--target", target, "--parallel", String(availableParallelism())], {
+    cwd: root,
+    sorry: `${target} (${preset}) does not compile: the first error stands above.`,
+    show: firstErrors,
+  });
+  const warnings = output.split("\n").filter((line) => /: warning: /.test(line));
+  if (warnings.length > 0) process.stderr.write(`\n${[...new Set(warnings)].join("\n")}\n`);
 }
 
 async function configure(preset, folder, generator) {

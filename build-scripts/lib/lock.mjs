@@ -13,7 +13,7 @@ export async function withLock(file, work) {
       rmSync(file, { force: true });
       continue;
     }
-    if (!told) process.stderr.write("· waiting for another set-up that is running\n");
+    if (!told) process.stderr.write("· waiting for another command that is setting up or building\n");
     told = true;
     await sleep(500);
   }
