@@ -20,7 +20,7 @@ void finish_scores(const AttentionParams& p, const RowTile& tile, int r, std::in
   if (stage == MatrixStage::softcapped_scores) return;
   if (p.alibi_slopes != nullptr) {
     for (int j = 0; j < count; ++j) {
-      scores[j] -= tile.slope[r] * static_cast<float>(std::abs(tile.position[r] - (first + j)));
+      scores[j] -= tile.slope[r] * std::fabs(tile.position[r] - static_cast<float>(first + j));
     }
   }
   if (p.bias != nullptr) {

@@ -14,7 +14,7 @@ void set_row(const AttentionParams& p, RowTile& tile, int r, std::int32_t head, 
   const KeyRange range = visible_range(p, b, query);
   tile.begin[r] = range.begin;
   tile.end[r] = range.end;
-  tile.position[r] = static_cast<std::int32_t>(query_position(p, b, query));
+  tile.position[r] = static_cast<float>(query_position(p, b, query));
   tile.slope[r] = p.alibi_slopes != nullptr ? p.alibi_slopes[head] : 0.0F;
   const ScoreStrides& m = p.mask_strides;
   tile.mask_row[r] = p.mask != nullptr ? p.mask + b * m.batch + head * m.head + query * m.query : nullptr;
@@ -44,7 +44,7 @@ void finish_rows(const AttentionParams& p, RowTile& tile) {
     tile.query_row[r] = tile.query_row[0];
     tile.begin[r] = 0;
     tile.end[r] = std::numeric_limits<std::int32_t>::max();
-    tile.position[r] = 0;
+    tile.position[r] = 0.0F;
     tile.slope[r] = 0.0F;
     tile.mask_row[r] = tile.mask_row[0];
     tile.bias_row[r] = tile.bias_row[0];

@@ -22,7 +22,8 @@ struct RowTile {
   /// visible_range of each row
   alignas(64) std::int32_t begin[kQueryTile];
   alignas(64) std::int32_t end[kQueryTile];
-  alignas(64) std::int32_t position[kQueryTile];
+  /// query_position, for distances; exact up to 2^24, more keys than fit in memory with heads of any use
+  alignas(64) float position[kQueryTile];
   alignas(64) float slope[kQueryTile];
   /// first element of the row's mask and bias; null without one
   const std::uint8_t* mask_row[kQueryTile];

@@ -26,15 +26,14 @@ ATTN_KERNEL inline void softcap_tile(float* scores_t, std::ptrdiff_t stride, int
 
 /// x -> x - slope[c] * |position[c] - key|, for keys first_key, first_key + 1, ...
 template <class Arch>
-ATTN_KERNEL inline void alibi_tile(float* scores_t, std::ptrdiff_t stride, int num_keys, int columns, int first_key,
-                                   const std::int32_t* position, const float* slope) {
+ATTN_KERNEL inline void alibi_tile(float* scores_t, std::ptrdiff_t stride, int num_keys, int columns, int first_key, const float* position,
+                                   const float* slope) {
   using V = Vec<Arch>;
-  using I = IntVec<Arch>;
   for (int j = 0; j < num_keys; ++j) {
-    const I key(first_key + j);
+    const V key(static_cast<float>(first_key + j));
     for (int c = 0; c < columns; c += kLanes<Arch>) {
       float* s = scores_t + j * stride + c;
-      const V distance = xsimd::to_float(xsimd::abs(I::load_unaligned(position + c) - key));
+      const V distance = xsimd::abs(load<Arch>(position + c) - key);
       store<Arch>(s, load<Arch>(s) - load<Arch>(slope + c) * distance);
     }
   }
