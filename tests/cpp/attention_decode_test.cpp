@@ -76,6 +76,19 @@ TEST_CASE("chunks that are hidden whole, from the left, the right and both sides
   }
 }
 
+TEST_CASE("a sink counts once, however many chunks the keys are cut into", "[attention][decode][sinks]") {
+  Random random("sink and chunks");
+  for (const int queries : {1, 2, 7}) {
+    for (const int keys : {1000, 2048, 5000}) {
+      Problem p({.batch = 1, .heads = 4, .kv_heads = 2, .seq_q = queries, .seq_k = keys, .head_dim = 3, .value_dim = 2});
+      p.fill_random(random);
+      p.sinks = Buffer<float>(4);
+      for (float& x : p.sinks) x = std::log(static_cast<float>(keys)) + random.real(-1, 1);  // as heavy as all keys together
+      check_against_reference(p);
+    }
+  }
+}
+
 TEST_CASE("half-precision keys and values agree with the reference", "[attention][decode][f16]") {
   Random random("half precision");
   for (const Layout layout : {Layout::bhsd, Layout::bshd, Layout::gaps}) {

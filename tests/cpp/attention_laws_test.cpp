@@ -385,3 +385,24 @@ TEST_CASE("N29: equal scores give equal weights, bit for bit, and rows sum to 1"
     }
   }
 }
+
+TEST_CASE("N29: many tiny weights beside a large one do not get lost", "[attention][weights][accuracy]") {
+  // Added one by one to a sum that holds 1 already, each would be rounded the same way.
+  for (const int keys : {1001, 4096}) {
+    for (const int queries : {1, 3, 33}) {
+      for (const float low : {-13.1F, -13.9F, -15.0F, -15.54F, -16.5F}) {
+        Problem p({.seq_q = queries, .seq_k = keys});
+        for (float& x : p.query) x = 1.0F;
+        for (int s = 0; s < keys; ++s) {
+          p.k(0, 0, s, 0) = s == 0 ? 0.0F : low;
+          p.v(0, 0, s, 0) = 1.0F;
+        }
+        p.want_matrix(MatrixStage::weights);
+        p.run();
+        INFO("keys " << keys << ", queries " << queries << ", low " << low);
+        CHECK(std::fabs(p.row_sum(0, 0, queries - 1) - 1) <= kRowSum);
+        CHECK(agrees(p.out(0, 0, queries - 1, 0), 1.0, tiled_sum_error(keys)));
+      }
+    }
+  }
+}

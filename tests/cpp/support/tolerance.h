@@ -40,6 +40,9 @@ inline double weight_error(double keys) { return kExpRelative + (8 + std::sqrt(k
 /// A weighted sum of `keys` values, relative to the sum of magnitudes.
 inline double weighted_sum_error(double keys) { return weight_error(keys) + (4 + std::sqrt(keys)) * kEpsilon; }
 
+/// Worst case of a weighted sum of ones: half an epsilon for each key of a tile of up to 128, which starts from 0, and for each tile.
+inline double tiled_sum_error(double keys) { return (128 + keys / 128) * kEpsilon / 2; }
+
 /// A projection of width in_dim, relative to the sum of magnitudes.
 inline double projection_error(double in_dim) { return (2 + std::sqrt(in_dim)) * kEpsilon; }
 
