@@ -71,8 +71,8 @@ async function takeTurns(entries, w, plan) {
 }
 
 function summary(w, { contestant, prepared, times, error, check, memoryBytes }) {
-  const { id, threads, isOurs, isLimit, isNative, variant } = contestant;
-  const who = { id, threads, isOurs, isLimit, isNative, variant, runs: times.length };
+  const { id, threads, isOurs, isLimit, isNative, isPeer, variant } = contestant;
+  const who = { id, threads, isOurs, isLimit, isNative, isPeer, variant, runs: times.length };
   if (error || times.length === 0) return { ...who, error: error ?? "no time was taken" };
   const sorted = times.map((time) => time / prepared.share).sort((a, b) => a - b);
   const minMs = sorted[0];
