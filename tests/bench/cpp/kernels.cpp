@@ -109,9 +109,12 @@ Result registers() {
   volatile float factor = 0.999F;
   const auto run = [&] {
     const V x(factor);
+    V in_register[kChains];  // `sum` itself is captured, and so lies in memory
+    for (int i = 0; i < kChains; ++i) in_register[i] = sum[i];
     for (int step = 0; step < kSteps; ++step) {
-      for (int i = 0; i < kChains; ++i) sum[i] = kernels::madd<Arch>(sum[i], x, x);
+      for (int i = 0; i < kChains; ++i) in_register[i] = kernels::madd<Arch>(in_register[i], x, x);
     }
+    for (int i = 0; i < kChains; ++i) sum[i] = in_register[i];
   };
   const double milliseconds = milliseconds_of(run);
   volatile float kept = 0;
