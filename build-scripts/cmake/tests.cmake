@@ -6,6 +6,7 @@ if(test_sources)
   target_include_directories(attn_tests PRIVATE src tests/cpp)
   target_compile_options(attn_tests PRIVATE -O1) # half the compile time; what is tested, the library, keeps its own flags
   target_link_libraries(attn_tests PRIVATE attn_core attn_common_flags xsimd Catch2::Catch2WithMain)
+  target_precompile_headers(attn_tests PRIVATE <catch2/catch_message.hpp> <catch2/catch_test_macros.hpp> <algorithm> <random> <string> <vector>)
   if(TARGET attn_reference)
     target_link_libraries(attn_tests PRIVATE attn_reference)
   endif()

@@ -9,6 +9,7 @@ if(binding_sources)
   add_library(attn_bindings OBJECT ${binding_sources})
   target_include_directories(attn_bindings PRIVATE src)
   target_link_libraries(attn_bindings PRIVATE attn_core attn_shipped_flags)
+  target_precompile_headers(attn_bindings PRIVATE <emscripten/bind.h>) # seconds to read, and every binding needs it
   # Embind names unbound types in its errors, which needs RTTI unless it is told not to.
   target_compile_definitions(attn_bindings PRIVATE EMSCRIPTEN_HAS_UNBOUND_TYPE_NAMES=0)
 endif()

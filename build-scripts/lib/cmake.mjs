@@ -1,4 +1,5 @@
 /** Configures and builds a CMake preset; a second time only what changed. */
+import { spawnSync } from "node:child_process";
 import { rmSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
@@ -23,6 +24,8 @@ export async function cmakeBuild(preset, target, generator) {
 }
 
 async function buildHere(preset, target, folder, generator) {
+  // Each call of emcc starts Python: not through a version manager's shim, which takes longer than Python itself.
+  process.env.EMSDK_PYTHON ||= spawnSync("python3", ["-c", "import sys; print(sys.executable)"], { encoding: "utf8" }).stdout?.trim() ?? "";
   await configure(preset, folder, generator);
   const output = await run("cmake", ["--build", folder, "--target", target, "--parallel", String(availableParallelism())], {
     cwd: root,
