@@ -2,11 +2,12 @@
 import { peers } from "../peers/contestants.mjs";
 
 const ours = ["simd", "relaxed"].flatMap((variant) =>
-  [1, 2].map((threads) => ({
-    id: `attention-wasm ${variant}${threads > 1 ? `, ${threads} threads` : ""}`,
+  [{ threads: 1 }, { threads: 1, reusesOutput: true }, { threads: 2 }].map(({ threads, reusesOutput }) => ({
+    id: `attention-wasm ${variant}${reusesOutput ? ", output reused" : ""}${threads > 1 ? `, ${threads} threads` : ""}`,
     adapter: "attention-wasm.mjs",
     variant,
     threads,
+    reusesOutput,
     relaxed: variant === "relaxed",
     isOurs: true,
   })),
@@ -29,6 +30,7 @@ export function takesPart(contestant, w, { quick, isBrowser }) {
   if (contestant.limit === "relaxed" && w.group === "decode") return false; // the same bytes are read
   if (contestant.isLimit) return w.group !== "small";
   if (contestant.isNative) return !isBrowser && w.only !== "package" && w.group !== "small";
+  if (contestant.reusesOutput && (w.only === "package" || w.group === "small")) return false;
   if (w.only === "package") return contestant.isOurs && contestant.threads === 1;
   // Small work stays on one thread, and the fixed cost of a call is what is looked at.
   if (w.group === "small") return contestant.threads === 1 && (contestant.isOurs || contestant.id === plain.id || contestant.takesSmall);

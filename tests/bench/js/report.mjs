@@ -48,7 +48,7 @@ export function ratioReport(measured, ratios) {
 function shareLines(measured) {
   return measured.flatMap((it) =>
     Object.entries(it.workload.goals ?? {}).flatMap(([variant, goal]) => {
-      const result = it.results.find(({ isOurs, threads, variant: v, rate }) => isOurs && threads === 1 && v === variant && rate);
+      const result = it.results.find(({ id, rate }) => id === `attention-wasm ${variant}` && rate);
       const limit = result && limitFor(result, it);
       if (!limit) return [];
       return [line(`${it.workload.id} ${variant}: share of the limit`, result.rate / limit.rate, goal, true)];
