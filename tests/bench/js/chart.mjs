@@ -3,7 +3,7 @@ import { scaleBand, scaleLinear } from "d3-scale";
 
 const kWidth = 860;
 const kBar = 13;
-const kMargin = { top: 58, right: 70, bottom: 34, left: 210 };
+const kMargin = { top: 58, right: 70, bottom: 50, left: 210 };
 const kColours = ["#2f6fde", "#1c9d74", "#b8701a", "#8d5bd1", "#c2477b", "#64748b"];
 
 /** @param {{ title: string, unit: string, series: string[], groups: { name: string, values: (number | undefined)[] }[] }} chart */
