@@ -1,4 +1,4 @@
-// The kernels of prefill, each alone on the tile that it works on, beside the multiply-adds that registers alone would give.
+// The kernels of prefill, each alone on the tile that it works on.
 
 #include <cmath>
 #include <cstdio>
@@ -99,36 +99,12 @@ Result online_softmax() {
   return {error, milliseconds_of(run), 1.0 * kKeys * kP};
 }
 
-/// Ten chains of madd between registers: no kernel can do more.
-Result registers() {
-  using V = kernels::Vec<Arch>;
-  constexpr int kSteps = 1000;
-  constexpr int kChains = 10;
-  V sum[kChains];
-  for (int i = 0; i < kChains; ++i) sum[i] = V(static_cast<float>(i));
-  volatile float factor = 0.999F;
-  const auto run = [&] {
-    const V x(factor);
-    V in_register[kChains];  // `sum` itself is captured, and so lies in memory
-    for (int i = 0; i < kChains; ++i) in_register[i] = sum[i];
-    for (int step = 0; step < kSteps; ++step) {
-      for (int i = 0; i < kChains; ++i) in_register[i] = kernels::madd<Arch>(in_register[i], x, x);
-    }
-    for (int i = 0; i < kChains; ++i) sum[i] = in_register[i];
-  };
-  const double milliseconds = milliseconds_of(run);
-  volatile float kept = 0;
-  for (int i = 0; i < kChains; ++i) kept = kept + xsimd::reduce_add(sum[i]);
-  return {0, milliseconds, 2.0 * kSteps * kChains * kernels::kLanes<Arch>};
-}
-
 struct Kernel {
   const char* name;
   const char* unit;
   Result (*run)();
 };
 constexpr Kernel kKernels[] = {
-    {"registers", "GFLOP/s", registers},
     {"score_tile", "GFLOP/s", score_tile},
     {"weighted_sum_tile", "GFLOP/s", weighted_sum_tile},
     {"online_softmax_panel", "1e9 exp/s", online_softmax},
