@@ -27,7 +27,7 @@ for (const length of kLengths) {
     const data = Float32Array.from({ length: kKvHeads * length * kHeadDim }, (_, i) => Math.sin(i * 0.37));
     cache.append({ data, shape }, { data, shape });
     const query = attn.buffer([1, kHeads, 1, kHeadDim]);
-    query.data.forEach((_, i, all) => (all[i] = Math.cos(i * 0.71)));
+    query.data.set(Float32Array.from(query.data, (_, i) => Math.cos(i * 0.71)));
     const bytes = 2 * data.length * (dtype === "float16" ? 2 : 4);
     const read = streamingReader(bytes);
     const step = () => attn.scaledDotProductAttention(query, cache, { causal: true });
@@ -42,7 +42,9 @@ for (const length of kLengths) {
   }
 }
 for (const length of kLengths) {
-  console.log(`float16 at ${length} keys: ${(times.get(`${length} float32`) / times.get(`${length} float16`)).toFixed(2)} times as fast as float32`);
+  console.log(
+    `float16 at ${length} keys: ${(times.get(`${length} float32`) / times.get(`${length} float16`)).toFixed(2)} times as fast as float32`,
+  );
 }
 
 /** Best times of both, in milliseconds, measured in turns. */

@@ -22,7 +22,9 @@ test("every path that the README imports resolves", () => {
   const names = new Set([...readme.matchAll(/["`](attention-wasm(?:\/[\w.-]+)?)["`]/g)].map((match) => match[1]));
   expect([...names]).toContain("attention-wasm/inline");
   for (const name of names) {
-    const { code, stderr } = runNode(["--input-type=module", "-e", `import.meta.resolve(${JSON.stringify(name)})`], { cwd: consumer.folder });
+    const { code, stderr } = runNode(["--input-type=module", "-e", `import.meta.resolve(${JSON.stringify(name)})`], {
+      cwd: consumer.folder,
+    });
     expect({ name, code, stderr }).toEqual({ name, code: 0, stderr: "" });
   }
 });
