@@ -152,7 +152,7 @@ describe("rows and masks", () => {
     const cases: [string, object][] = [
       ["options.mask", { mask: new Float32Array(2) }],
       ["options.mask", { mask: { data: new Float32Array(2), shape: [1, 2] } }],
-      ["options.mask", { mask: [[1, 0]] }],
+      ["options.mask", { mask: [[1, 0.5]] }],
       ["options.mask", { mask: { data: [1, 0], shape: [1, 2] } }],
       ["options.mask", { mask: { data: new Int32Array(2), shape: [1, 2] } }],
       ["options.mask", { mask: { data: new BigInt64Array(2), shape: [1, 2] } }],
@@ -173,6 +173,10 @@ describe("rows and masks", () => {
     expect(thrown(() => attn.scaledDotProductAttention(query, key, value, { mask: new Float32Array(2) as never })).message).toContain(
       "bias",
     );
+    // Written down as 0 and 1, or bare, nothing else can be meant.
+    for (const mask of [[[1, 0]], [1, 0], [true, false], Uint8Array.of(1, 0)]) {
+      near(attn.scaledDotProductAttention(query, key, value, { mask }).output.data, [5]);
+    }
     const size = thrown(() => attn.scaledDotProductAttention(query, key, value, { mask: new Uint8Array(3) }));
     expect(size.message).toMatch(/2 elements.*3/);
     const shape = thrown(() => attn.scaledDotProductAttention(query, key, value, { mask: { data: new Uint8Array(3), shape: [1, 3] } }));
