@@ -1,7 +1,8 @@
 /** Numbers and meaning: part N of the user cases, each under its number. What is compared with is reference.ts. */
-import { type Attention, type AttentionError, alibiSlopes, loadAttention, tensor } from "attention-wasm";
+import { type Attention, alibiSlopes, loadAttention, tensor } from "attention-wasm";
 import { beforeAll, describe, expect, it } from "vitest";
 import { error, randomTensor, type ReferenceOptions, referenceAttention, seeded } from "./reference.js";
+import { thrown } from "./thrown.js";
 
 let attn: Attention;
 beforeAll(async () => {
@@ -16,14 +17,6 @@ const bits = (rows: number[][]) => ({ data: Uint8Array.from(rows.flat()), shape:
 const near = (got: ArrayLike<number>, expected: number[], tolerance = 2e-6) => {
   expect(Array.from(got).length).toBe(expected.length);
   for (let i = 0; i < expected.length; i++) expect(Math.abs(got[i]! - expected[i]!)).toBeLessThanOrEqual(tolerance);
-};
-const thrown = (call: () => unknown): AttentionError => {
-  try {
-    call();
-  } catch (caught) {
-    return caught as AttentionError;
-  }
-  throw new Error("nothing was thrown");
 };
 
 describe("rows and masks", () => {

@@ -1,21 +1,13 @@
 /** attn.buffer: tensors that live in WebAssembly memory. */
-import { type Attention, type AttentionError, loadAttention, tensor } from "attention-wasm";
+import { type Attention, loadAttention, tensor } from "attention-wasm";
 import { beforeEach, describe, expect, it } from "vitest";
 import { randomTensor } from "./reference.js";
+import { thrown } from "./thrown.js";
 
 let attn: Attention;
 beforeEach(async () => {
   attn = await loadAttention();
 });
-
-const caught = (run: () => unknown): AttentionError => {
-  try {
-    run();
-  } catch (error) {
-    return error as AttentionError;
-  }
-  throw new Error("nothing was thrown");
-};
 
 const inside = (given: { data: Float32Array; shape: number[] }) => {
   const buffer = attn.buffer(given.shape);
@@ -79,7 +71,7 @@ describe("buffer", () => {
     expect(kept.length).toBe(0);
     expect(Array.from(buffer.data)).toEqual(before);
     expect(buffer.data).toBe(buffer.data);
-    const error = caught(() => attn.scaledDotProductAttention({ data: kept, shape: [10, 100] }, tensor([[1]]), tensor([[1]])));
+    const error = thrown(() => attn.scaledDotProductAttention({ data: kept, shape: [10, 100] }, tensor([[1]]), tensor([[1]])));
     expect(error.message).toMatch(/detached/);
     more.dispose();
   });
@@ -93,7 +85,7 @@ describe("buffer", () => {
       [other, other, x],
       [x, x, x],
     ] as const) {
-      expect(caught(() => attn.scaledDotProductAttention(...given, { out: x })).message).toMatch(
+      expect(thrown(() => attn.scaledDotProductAttention(...given, { out: x })).message).toMatch(
         /options\.out: expected memory that does not overlap/,
       );
     }
@@ -102,10 +94,10 @@ describe("buffer", () => {
       { data: half.data.subarray(0, 16), shape: [4, 4] },
       { data: half.data.subarray(15, 31), shape: [4, 4] },
     ];
-    expect(caught(() => attn.scaledDotProductAttention(first, other, other, { out: second })).code).toBe("option");
+    expect(thrown(() => attn.scaledDotProductAttention(first, other, other, { out: second })).code).toBe("option");
     attn.scaledDotProductAttention(first, other, other, { out: { data: half.data.subarray(16, 32), shape: [4, 4] } });
     const bias = inside(randomTensor([4, 4], 3));
-    expect(caught(() => attn.scaledDotProductAttention(x, x, x, { bias, out: bias })).code).toBe("option");
+    expect(thrown(() => attn.scaledDotProductAttention(x, x, x, { bias, out: bias })).code).toBe("option");
     // In arrays of JavaScript the inputs are copied first: the output may be one of them.
     const array = randomTensor([4, 4], 1);
     const expected = attn.scaledDotProductAttention(array, array, array).output.data;
@@ -123,10 +115,10 @@ describe("buffer", () => {
     expect(buffer.disposed).toBe(true);
     expect(attn.memory.bytesInUse).toBe(before);
     expect(attn.memory.peakBytes).toBeGreaterThanOrEqual(before + 4000);
-    expect(caught(() => buffer.data).code).toBe("disposed");
-    expect(caught(() => attn.scaledDotProductAttention(buffer, buffer, buffer)).code).toBe("disposed");
+    expect(thrown(() => buffer.data).code).toBe("disposed");
+    expect(thrown(() => attn.scaledDotProductAttention(buffer, buffer, buffer)).code).toBe("disposed");
     const other = attn.buffer([1, 100]);
-    expect(caught(() => attn.scaledDotProductAttention(stale, other, other)).code).toBe("disposed");
+    expect(thrown(() => attn.scaledDotProductAttention(stale, other, other)).code).toBe("disposed");
     {
       using scoped = attn.buffer([10]);
       expect(scoped.disposed).toBe(false);
@@ -146,7 +138,7 @@ describe("buffer", () => {
     expect(Array.from(out.data)).toEqual(Array.from(attn.scaledDotProductAttention(array, array, array).output.data));
     other.dispose();
     expect(x.disposed).toBe(true);
-    expect(caught(() => attn.scaledDotProductAttention(x, x, x)).code).toBe("disposed");
+    expect(thrown(() => attn.scaledDotProductAttention(x, x, x)).code).toBe("disposed");
     expect(attn.scaledDotProductAttention(array, array, array).output.data.length).toBe(16);
   });
 });

@@ -2,6 +2,7 @@
 import { type Attention, AttentionError, loadAttention, tensor } from "attention-wasm";
 import { beforeAll, describe, expect, it } from "vitest";
 import { randomTensor } from "./reference.js";
+import { thrown } from "./thrown.js";
 
 let attn: Attention;
 beforeAll(async () => {
@@ -15,15 +16,6 @@ const value = randomTensor([2, 2, 5, 6], 3);
 const call = (...given: Arguments) =>
   (attn.scaledDotProductAttention as (...given: unknown[]) => { output: { data: Float32Array } })(...given);
 const floats = (...shape: number[]) => ({ data: new Float32Array(shape.reduce((a, b) => a * b, 1)), shape });
-
-function caught(run: () => unknown): AttentionError {
-  try {
-    run();
-  } catch (error) {
-    return error as AttentionError;
-  }
-  throw new Error("nothing was thrown");
-}
 
 function detached(length: number): Float32Array {
   const array = new Float32Array(length);
@@ -173,7 +165,7 @@ describe("scaledDotProductAttention", () => {
     const target = floats(2, 4, 3, 6);
     target.data.fill(7);
     const options_ = given[3] === undefined ? { out: target } : "out" in given[3] ? given[3] : { ...given[3], out: target };
-    const error = caught(() => call(given[0], given[1], given[2], options_));
+    const error = thrown(() => call(given[0], given[1], given[2], options_));
     expect(error).toBeInstanceOf(AttentionError);
     expect(error).toBeInstanceOf(Error);
     expect(error).toBeInstanceOf(code === "dtype" ? TypeError : RangeError);
@@ -192,13 +184,13 @@ describe("scaledDotProductAttention", () => {
   });
 
   it("options themselves", () => {
-    for (const given of [null, 3, "causal", true]) expect(caught(() => call(query, key, value, given as never)).code).toBe("option");
+    for (const given of [null, 3, "causal", true]) expect(thrown(() => call(query, key, value, given as never)).code).toBe("option");
     expect(call(query, key, value, undefined).output.data.length).toBe(144);
     expect(call(query, key, value, { causal: undefined, mask: undefined, window: undefined, out: undefined }).output.data.length).toBe(144);
   });
 
   it("the message has name, expected and got", () => {
-    const error = caught(() => call(query, { data: new Float32Array(8192), shape: [2, 2, 64, 64] }, value));
+    const error = thrown(() => call(query, { data: new Float32Array(8192), shape: [2, 2, 64, 64] }, value));
     expect(error.message).toBe("key: expected 16384 elements (shape [2, 2, 64, 64]), got 8192");
     expect(error).toMatchObject({ code: "shape", argument: "key", expected: "16384 elements (shape [2, 2, 64, 64])", got: "8192" });
     expect(String(error)).toMatch(/^AttentionError: key: /);
@@ -221,7 +213,7 @@ describe("other arguments", () => {
     ];
     for (const [shape, given, code] of cases) {
       const before = attn.memory;
-      const error = caught(() => (attn.buffer as (...given: unknown[]) => unknown)(shape, given));
+      const error = thrown(() => (attn.buffer as (...given: unknown[]) => unknown)(shape, given));
       expect(error).toBeInstanceOf(AttentionError);
       expect(error.code, error.message).toBe(code);
       expect(attn.memory).toEqual(before);
@@ -230,8 +222,8 @@ describe("other arguments", () => {
 
   it("M09: no BigInt anywhere", () => {
     expect(typeof attn.memory.maximumBytes).toBe("number");
-    expect(caught(() => call(query, key, value, { scale: 1n })).message).toBe("options.scale: expected a finite number, got the BigInt 1");
-    expect(caught(() => call({ data: new Float32Array(2), shape: [1n, 2n] }, key, value)).code).toBe("shape");
+    expect(thrown(() => call(query, key, value, { scale: 1n })).message).toBe("options.scale: expected a finite number, got the BigInt 1");
+    expect(thrown(() => call({ data: new Float32Array(2), shape: [1n, 2n] }, key, value)).code).toBe("shape");
   });
 
   it("AttentionError can be made and told from others", () => {

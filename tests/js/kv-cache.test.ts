@@ -1,8 +1,9 @@
 /** The key/value cache: decoding step by step equals one pass, and nothing is lost or moved that should not be. */
-import { type Attention, type AttentionError, type KvCache, type KvCacheOptions, loadAttention } from "attention-wasm";
+import { type Attention, type KvCache, type KvCacheOptions, loadAttention } from "attention-wasm";
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
 import { plainFrequencies, rotate } from "./layer-reference.js";
 import { error, randomTensor, type ReferenceOptions, referenceAttention } from "./reference.js";
+import { thrown } from "./thrown.js";
 
 let attn: Attention;
 const caches: KvCache[] = [];
@@ -17,14 +18,6 @@ const create = (options: KvCacheOptions): KvCache => {
   const cache = attn.createKvCache(options);
   caches.push(cache);
   return cache;
-};
-const thrown = (call: () => unknown): AttentionError => {
-  try {
-    call();
-  } catch (caught) {
-    return caught as AttentionError;
-  }
-  throw new Error("nothing was thrown");
 };
 interface Given {
   data: Float32Array;

@@ -6,6 +6,7 @@ import { type Attention, AttentionError, loadAttention, tensor } from "attention
 import { beforeEach, describe, expect, it } from "vitest";
 import { packageFolder } from "./package-folder.js";
 import { randomTensor } from "./reference.js";
+import { thrown } from "./thrown.js";
 
 let attn: Attention;
 beforeEach(async () => {
@@ -14,14 +15,6 @@ beforeEach(async () => {
 
 const MiB = 2 ** 20;
 const floats = (...shape: number[]) => ({ data: new Float32Array(shape.reduce((a, b) => a * b, 1)), shape });
-const caught = (run: () => unknown): AttentionError => {
-  try {
-    run();
-  } catch (error) {
-    return error as AttentionError;
-  }
-  throw new Error("nothing was thrown");
-};
 
 describe("memory", () => {
   it("M01: results survive growth", () => {
@@ -69,8 +62,8 @@ describe("memory", () => {
     expect(attn.memory).toEqual(after);
 
     for (let i = 0; i < 1000; i++) {
-      expect(caught(() => attn.scaledDotProductAttention(x, x, x, { scale: Number.NaN })).code).toBe("option");
-      expect(caught(() => attn.scaledDotProductAttention(x, x, { data: x.data, shape: [8, 9] })).code).toBe("shape");
+      expect(thrown(() => attn.scaledDotProductAttention(x, x, x, { scale: Number.NaN })).code).toBe("option");
+      expect(thrown(() => attn.scaledDotProductAttention(x, x, { data: x.data, shape: [8, 9] })).code).toBe("shape");
     }
     expect(attn.memory).toEqual(after);
     for (let i = 0; i < 1000; i++) attn.buffer([1000]).dispose();
@@ -97,13 +90,13 @@ describe("memory", () => {
     const expected = Array.from(attn.scaledDotProductAttention(x, x, x).output.data);
     const held = attn.buffer([2]);
     held.data.set([1, 2]);
-    const tooLarge = caught(() => attn.buffer([2 ** 30]));
+    const tooLarge = thrown(() => attn.buffer([2 ** 30]));
     expect(tooLarge.code).toBe("memory");
     expect(tooLarge.message).toContain(String(2 ** 32));
     // 3.9 GiB would be there, were it not for these 256 MiB.
     const block = attn.buffer([2 ** 26]);
     const most = Math.floor(0.975 * 2 ** 30);
-    const full = caught(() => attn.buffer([most]));
+    const full = thrown(() => attn.buffer([most]));
     expect(full).toBeInstanceOf(AttentionError);
     expect(full).toBeInstanceOf(RangeError);
     expect(full.code).toBe("memory");
@@ -112,7 +105,7 @@ describe("memory", () => {
     expect(Array.from(attn.scaledDotProductAttention(x, x, x).output.data)).toEqual(expected);
     // a call that has no room
     const long = floats(32_500, 1);
-    const matrix = caught(() => attn.scaledDotProductAttention(long, long, long, { returnWeights: true }));
+    const matrix = thrown(() => attn.scaledDotProductAttention(long, long, long, { returnWeights: true }));
     expect(matrix.code).toBe("memory");
     expect(matrix.message).toMatch(/could not get 422\d{7} bytes/);
     expect(Array.from(attn.scaledDotProductAttention(x, x, x).output.data)).toEqual(expected);
@@ -140,7 +133,7 @@ describe("memory", () => {
     expect(attn.disposed).toBe(true);
     expect(buffer.disposed).toBe(true);
     for (const use of [() => attn.scaledDotProductAttention(x, x, x), () => attn.buffer([1]), () => attn.memory, () => buffer.data]) {
-      const error = caught(use);
+      const error = thrown(use);
       expect(error.code).toBe("disposed");
       expect(error.message).toMatch(/disposed/);
     }

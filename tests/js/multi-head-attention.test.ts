@@ -1,24 +1,17 @@
 /** The layer: weights under every family's names, packed once, called many times, alone and with a cache. */
-import { type Attention, type AttentionError, fromSafetensors, loadAttention, type MultiHeadAttentionOptions } from "attention-wasm";
+import { type Attention, fromSafetensors, loadAttention, type MultiHeadAttentionOptions } from "attention-wasm";
 import { beforeAll, describe, expect, it } from "vitest";
 import { plainFrequencies, type ReferenceWeights, referenceLayer } from "./layer-reference.js";
 import { drawWeights, families, type Numbers } from "./layer-weights.js";
 import { error, randomTensor } from "./reference.js";
 import { type FileType, rounded, safetensorsBytes } from "./safetensors-file.js";
+import { thrown } from "./thrown.js";
 
 let attn: Attention;
 beforeAll(async () => {
   attn = await loadAttention();
 });
 
-const thrown = (call: () => unknown): AttentionError => {
-  try {
-    call();
-  } catch (caught) {
-    return caught as AttentionError;
-  }
-  throw new Error("nothing was thrown");
-};
 /** Positions first ... first + count - 1 of [batch, length, width]. */
 function part({ data, shape }: Numbers, first: number, count: number): Numbers {
   const [batch, length, width] = shape as [number, number, number];

@@ -1,22 +1,15 @@
 /** Rotary positions: both pairings, tables, and the scalings that models use, each against its published formula. */
-import { type Attention, type AttentionError, loadAttention, rotaryFrequencies } from "attention-wasm";
+import { type Attention, loadAttention, rotaryFrequencies } from "attention-wasm";
 import { beforeAll, describe, expect, it } from "vitest";
 import { plainFrequencies, type ReferenceRotary, rotate } from "./layer-reference.js";
 import { error, randomTensor } from "./reference.js";
+import { thrown } from "./thrown.js";
 
 let attn: Attention;
 beforeAll(async () => {
   attn = await loadAttention();
 });
 
-const thrown = (call: () => unknown): AttentionError => {
-  try {
-    call();
-  } catch (caught) {
-    return caught as AttentionError;
-  }
-  throw new Error("nothing was thrown");
-};
 const unit = { data: Float32Array.of(1, 0, 0, 0), shape: [1, 4] };
 const numbers = (x: { data: ArrayLike<number> }) => Array.from(x.data, (value) => Number(value.toFixed(7)));
 

@@ -1,17 +1,10 @@
 /** Reading safetensors: right files give their tensors, wrong ones an error, and no byte outside the file is ever asked for. */
-import { type AttentionError, fromSafetensors, openSafetensors, type SafetensorsSource } from "attention-wasm";
+import { fromSafetensors, openSafetensors, type SafetensorsSource } from "attention-wasm";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { bfloat16, type FileType, fileOf, rounded, safetensorsBytes } from "./safetensors-file.js";
+import { thrown } from "./thrown.js";
 
-const thrown = (call: () => unknown): AttentionError => {
-  try {
-    call();
-  } catch (caught) {
-    return caught as AttentionError;
-  }
-  throw new Error("nothing was thrown");
-};
 const entry = (dtype: string, shape: unknown, begin: unknown, end: unknown) => ({ dtype, shape, data_offsets: [begin, end] });
 
 describe("files", () => {

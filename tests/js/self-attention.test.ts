@@ -1,22 +1,14 @@
 /** `selfAttention`: the seven steps, each against float64. */
-import { type Attention, type AttentionError, loadAttention } from "attention-wasm";
+import { type Attention, loadAttention } from "attention-wasm";
 import { beforeAll, describe, expect, it } from "vitest";
 import { referenceLayer } from "./layer-reference.js";
 import { error, randomTensor } from "./reference.js";
+import { thrown } from "./thrown.js";
 
 let attn: Attention;
 beforeAll(async () => {
   attn = await loadAttention();
 });
-
-const thrown = (call: () => unknown): AttentionError => {
-  try {
-    call();
-  } catch (caught) {
-    return caught as AttentionError;
-  }
-  throw new Error("nothing was thrown");
-};
 
 /** Weights of a layer; sums of 48 products of numbers up to 1 are kept near 1. */
 function weightsOf(embed: number, heads: number, kvHeads: number, dim: number, valueDim = dim, keyDim = embed, valueInputDim = keyDim) {

@@ -1,15 +1,8 @@
 /** tensor(): from typed arrays and from nested arrays. */
 import { AttentionError, tensor } from "attention-wasm";
 import { describe, expect, it } from "vitest";
+import { thrown } from "./thrown.js";
 
-const caught = (run: () => unknown): AttentionError => {
-  try {
-    run();
-  } catch (error) {
-    return error as AttentionError;
-  }
-  throw new Error("nothing was thrown");
-};
 const make = tensor as (...given: unknown[]) => { data: Float32Array; shape: number[]; dtype?: string };
 
 describe("tensor", () => {
@@ -49,10 +42,10 @@ describe("tensor", () => {
     expect(tensor(mask, [1, 2]).data).toBe(mask);
     const bits = Uint16Array.of(0x3c00);
     expect(tensor(bits, [1], { dtype: "float16" })).toEqual({ data: bits, shape: [1], dtype: "float16" });
-    expect(caught(() => make(bits, [1])).message).toMatch(/float16/);
-    expect(caught(() => make(Float32Array.of(1), [1], { dtype: "float16" })).code).toBe("dtype");
-    expect(caught(() => make(bits, [1], { dtype: "float32" })).code).toBe("dtype");
-    expect(caught(() => make(bits, [1], { dtype: "half" })).code).toBe("option");
+    expect(thrown(() => make(bits, [1])).message).toMatch(/float16/);
+    expect(thrown(() => make(Float32Array.of(1), [1], { dtype: "float16" })).code).toBe("dtype");
+    expect(thrown(() => make(bits, [1], { dtype: "float32" })).code).toBe("dtype");
+    expect(thrown(() => make(bits, [1], { dtype: "half" })).code).toBe("option");
   });
 
   it("refuses what is ragged, mixed or of another size", () => {
@@ -76,7 +69,7 @@ describe("tensor", () => {
       [[1n], "dtype", /BigInt/],
     ];
     for (const [given, code, message] of cases) {
-      const error = caught(() => make(...given));
+      const error = thrown(() => make(...given));
       expect(error).toBeInstanceOf(AttentionError);
       expect(error.code, error.message).toBe(code);
       expect(error.message).toMatch(message);
