@@ -7,7 +7,7 @@
  * Prints, for float32 and float16 caches of several lengths, the time of a step, its share of the reading rate, and the gain of float16.
  */
 import { loadAttention } from "attention-wasm";
-import { streamingReader } from "./streaming-read.mjs";
+import { reading } from "./js/simd-limit.mjs";
 
 const kHeads = 32;
 const kKvHeads = 8;
@@ -29,7 +29,7 @@ for (const length of kLengths) {
     const query = attn.buffer([1, kHeads, 1, kHeadDim]);
     query.data.set(Float32Array.from(query.data, (_, i) => Math.cos(i * 0.71)));
     const bytes = 2 * data.length * (dtype === "float16" ? 2 : 4);
-    const read = streamingReader(bytes);
+    const { run: read } = reading(bytes);
     const step = () => attn.scaledDotProductAttention(query, cache, { causal: true });
     const [stepTime, readTime] = race(step, read);
     times.set(`${length} ${dtype}`, stepTime);
