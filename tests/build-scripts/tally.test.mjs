@@ -11,6 +11,11 @@ test("Catch2, mixed", () => {
   assert.deepEqual(tallyOfCatch2("test cases: 6 | 3 passed | 2 failed | 1 skipped\nassertions: 9 | 8 passed | 1 failed\n"), tally(3, 2, 1));
 });
 
+test("Catch2, in colours", () => {
+  assert.deepEqual(tallyOfCatch2("\u001b[1;32mAll tests passed\u001b[0m (12 assertions in 3 test cases)\n"), tally(3, 0, 0));
+  assert.deepEqual(tallyOfCatch2("test cases: 6 | \u001b[32m4 passed\u001b[0m | \u001b[31m2 failed\u001b[0m\n"), tally(4, 2, 0));
+});
+
 test("Catch2, nothing printed", () => {
   assert.deepEqual(tallyOfCatch2("Segmentation fault"), tally(0, 0, 0));
 });
