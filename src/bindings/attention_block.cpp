@@ -13,6 +13,7 @@ AttentionParams params_of(const AttentionBlock& b) noexcept {
   p.value_strides = {b.value_batch_stride, b.value_head_stride, b.value_row_stride};
   p.output_strides = {b.output_batch_stride, b.output_head_stride, b.output_row_stride};
   p.kv_type = static_cast<KvType>(b.kv_type);
+  p.kv_finite = b.kv_finite != 0;
   p.batch_size = b.batch_size;
   p.num_heads = b.num_heads;
   p.num_kv_heads = b.num_kv_heads;

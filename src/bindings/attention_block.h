@@ -29,6 +29,7 @@ struct AttentionBlock {
   std::int32_t output_row_stride;
 
   std::int32_t kv_type;
+  std::int32_t kv_finite;
   std::int32_t batch_size;
   std::int32_t num_heads;
   std::int32_t num_kv_heads;
@@ -73,9 +74,9 @@ struct AttentionBlock {
 /// The words as the core takes them.
 [[nodiscard]] AttentionParams params_of(const AttentionBlock& block) noexcept;
 
-static_assert(sizeof(AttentionBlock) == 51 * sizeof(std::uint32_t), "a block is a list of 4-byte words without gaps");
+static_assert(sizeof(AttentionBlock) == 52 * sizeof(std::uint32_t), "a block is a list of 4-byte words without gaps");
 static_assert(offsetof(AttentionBlock, kv_type) == 16 * sizeof(std::uint32_t));
-static_assert(offsetof(AttentionBlock, mask) == 32 * sizeof(std::uint32_t));
-static_assert(offsetof(AttentionBlock, scratch_bytes) == 50 * sizeof(std::uint32_t));
+static_assert(offsetof(AttentionBlock, mask) == 33 * sizeof(std::uint32_t));
+static_assert(offsetof(AttentionBlock, scratch_bytes) == 51 * sizeof(std::uint32_t));
 
 }  // namespace attn::bindings

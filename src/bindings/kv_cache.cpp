@@ -10,7 +10,7 @@ namespace attn::bindings {
 namespace {
 
 std::int32_t append(Pointer address) {
-  const auto& b = *as<const KvAppendBlock>(address);
+  auto& b = *as<KvAppendBlock>(address);
   KvAppendParams p;
   p.cache = cache_of(b.cache);
   p.key = as<const void>(b.key);
@@ -22,6 +22,7 @@ std::int32_t append(Pointer address) {
   p.new_lengths = as<const std::int32_t>(b.new_lengths);
   p.rotary = table_of(b.rotary);
   p.positions = positions_of(b.positions);
+  p.finite = &b.finite;
   return static_cast<std::int32_t>(kv_cache_append(p));
 }
 

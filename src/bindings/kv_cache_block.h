@@ -38,6 +38,8 @@ struct KvAppendBlock {
   Pointer new_lengths;
   RotaryTableBlock rotary;
   RotaryPositionsBlock positions;
+  /// read and written by the call
+  std::int32_t finite;
 };
 
 inline KvCache cache_of(const KvCacheBlock& b) noexcept {
@@ -46,6 +48,6 @@ inline KvCache cache_of(const KvCacheBlock& b) noexcept {
 }
 
 static_assert(sizeof(KvCacheBlock) == 10 * sizeof(std::uint32_t), "a block is a list of 4-byte words without gaps");
-static_assert(sizeof(KvAppendBlock) == 28 * sizeof(std::uint32_t), "a block is a list of 4-byte words without gaps");
+static_assert(sizeof(KvAppendBlock) == 29 * sizeof(std::uint32_t), "a block is a list of 4-byte words without gaps");
 
 }  // namespace attn::bindings

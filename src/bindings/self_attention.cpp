@@ -10,7 +10,7 @@
 namespace attn::bindings {
 namespace {
 
-SelfAttentionParams params_of(const SelfAttentionBlock& b) noexcept {
+SelfAttentionParams params_of(SelfAttentionBlock& b) noexcept {
   SelfAttentionParams p;
   p.x = as<const float>(b.x);
   p.key_x = as<const float>(b.key_x);
@@ -43,6 +43,7 @@ SelfAttentionParams params_of(const SelfAttentionBlock& b) noexcept {
   p.cache.lengths = as<const std::int32_t>(b.cache_lengths);
   p.cache.start = b.cache_start;
   p.new_lengths = as<const std::int32_t>(b.new_lengths);
+  p.cache_finite = &b.cache_finite;
   p.extra_key = as<const float>(b.extra_key);
   p.extra_value = as<const float>(b.extra_value);
   p.trace.query = as<float>(b.trace_query);

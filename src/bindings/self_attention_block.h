@@ -41,6 +41,8 @@ struct SelfAttentionBlock {
   Pointer cache_lengths;
   std::int32_t cache_start;
   Pointer new_lengths;
+  /// KvAppendParams::finite, read and written by the call
+  std::int32_t cache_finite;
 
   Pointer extra_key;
   Pointer extra_value;
@@ -58,6 +60,6 @@ struct SelfAttentionBlock {
   AttentionBlock attention;
 };
 
-static_assert(offsetof(SelfAttentionBlock, attention) == 42 * sizeof(std::uint32_t), "a block is a list of 4-byte words without gaps");
+static_assert(offsetof(SelfAttentionBlock, attention) == 43 * sizeof(std::uint32_t), "a block is a list of 4-byte words without gaps");
 
 }  // namespace attn::bindings

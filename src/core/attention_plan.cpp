@@ -103,13 +103,14 @@ AttentionPlan make_plan(const AttentionParams& p, std::int32_t threads) noexcept
   plan.acc_stride = round_up(std::max(p.value_dim, 1), kLanes);
   plan.query_stride = round_up(std::max(p.head_dim, 1), kLanes);
   const auto floats = [](std::int64_t a, std::int64_t b) { return static_cast<std::size_t>(round_up<std::int64_t>(a * b, 16)); };
-  plan.thread_floats = floats(plan.key_tile, kQueryTile)        // scores
-                       + floats(plan.key_tile, kQueryTile)      // bias, transposed
-                       + floats(plan.query_stride, kQueryTile)  // packed queries
-                       + floats(plan.acc_stride, kQueryTile)    // accumulator
-                       + floats(plan.key_tile, kLanes)          // value tail
-                       + 4 * floats(1, kQueryTile)              // row_max, row_sum, row_error, rescale
-                       + floats(plan.key_tile, p.value_dim);    // values as one query sees them
+  plan.thread_floats = floats(plan.key_tile, kQueryTile)          // scores
+                       + floats(plan.key_tile, kQueryTile)        // bias, transposed
+                       + floats(plan.query_stride, kQueryTile)    // packed queries
+                       + floats(plan.acc_stride, kQueryTile)      // accumulator
+                       + floats(plan.acc_stride, kMaxDecodeRows)  // what a tile adds to it when decoding
+                       + floats(plan.key_tile, kLanes)            // value tail
+                       + 4 * floats(1, kQueryTile)                // row_max, row_sum, row_error, rescale
+                       + floats(plan.key_tile, p.value_dim);      // values as one query sees them
   if (p.kv_type == KvType::f16) {
     plan.thread_floats += floats(plan.key_tile, p.head_dim) + floats(plan.key_tile, p.value_dim);
   }

@@ -23,12 +23,12 @@ FloatRows float_rows(const AttentionParams& p, const void* data, const Strides& 
   const std::ptrdiff_t offset = tile.batch * strides.batch + tile.kv_head * strides.head + first * strides.row;
   if (p.kv_type == KvType::f32) return {static_cast<const float*>(data) + offset, strides.row};
   const std::uint16_t* source = static_cast<const std::uint16_t*>(data) + offset;
+  const bool finite = p.kv_finite || kernels::all_finite<Arch>(source, strides.row, count, width);
+  const auto convert = finite ? kernels::half_to_float_row<Arch, true> : kernels::half_to_float_row<Arch>;
   if (strides.row == width) {
-    kernels::half_to_float_row<Arch>(source, scratch, static_cast<std::ptrdiff_t>(count) * width);
+    convert(source, scratch, static_cast<std::ptrdiff_t>(count) * width);
   } else {
-    for (int j = 0; j < count; ++j) {
-      kernels::half_to_float_row<Arch>(source + j * strides.row, scratch + static_cast<std::ptrdiff_t>(j) * width, width);
-    }
+    for (int j = 0; j < count; ++j) convert(source + j * strides.row, scratch + static_cast<std::ptrdiff_t>(j) * width, width);
   }
   return {scratch, width};
 }
@@ -47,6 +47,7 @@ Workspace AttentionWork::workspace(std::int32_t thread) const {
   ws.bias_t = take(static_cast<std::ptrdiff_t>(plan.key_tile) * kQueryTile);
   ws.queries = take(static_cast<std::ptrdiff_t>(plan.query_stride) * kQueryTile);
   ws.acc = take(static_cast<std::ptrdiff_t>(plan.acc_stride) * kQueryTile);
+  ws.tile_sum = take(static_cast<std::ptrdiff_t>(plan.acc_stride) * kMaxDecodeRows);
   ws.tail = take(static_cast<std::ptrdiff_t>(plan.key_tile) * kernels::kLanes<Arch>);
   ws.row_max = take(kQueryTile);
   ws.row_sum = take(kQueryTile);
@@ -102,8 +103,10 @@ void careful_weighted_sum(const AttentionWork& work, const RowTile& tile, Worksp
         std::fill_n(to, width, 0.0F);
       }
     }
-    kernels::weighted_sum_rows<Arch, 1>(ws.scores + r * query_stride, {query_stride, key_stride}, count, ws.seen_value, width, p.value_dim,
-                                        ws.rescale + r, ws.acc + r * work.plan.acc_stride, work.plan.acc_stride, first_tile, ws.tail);
+    kernels::weighted_sum_rows<Arch, 1, float>(ws.scores + r * query_stride, {query_stride, key_stride}, count, ws.seen_value, width,
+                                               p.value_dim, ws.tile_sum, ws.tail);
+    kernels::add_sum_rows<Arch>(ws.tile_sum, 1, p.value_dim, ws.rescale + r, ws.acc + r * work.plan.acc_stride, work.plan.acc_stride,
+                                first_tile);
   }
 }
 

@@ -17,10 +17,15 @@ struct Workspace {
   float* scores;
   /// bias of the tile, [key][kQueryTile]
   float* bias_t;
-  /// packed panels in tiles, rows of query_stride when decoding
+  /// packed panels in tiles, kernels::DecodeQueries when decoding
   float* queries;
+  /// when decoding with float16 keys: the queries for keys that are 2^-112 times too small, and what the dot products lack then
+  float* half_queries;
+  float half_factor;
   /// [query][acc_stride]
   float* acc;
+  /// [query][acc_stride]: what a tile of keys adds to acc when decoding
+  float* tile_sum;
   /// [key][kLanes]: the last columns of values whose width is no multiple of kLanes
   float* tail;
   float* row_max;

@@ -42,38 +42,95 @@ void finish_scores(const AttentionParams& p, const RowTile& tile, int r, std::in
   std::fill(scores + end, scores + count, -kernels::kInfinity);
 }
 
-void weighted_sum(const AttentionWork& work, const RowTile& tile, int count, FloatRows value, bool first_tile, Workspace& ws) {
+/// Of dimension d of query r, in ws.queries.
+std::ptrdiff_t decode_query_index(int num_queries, int r, std::int32_t d) {
+  return (static_cast<std::ptrdiff_t>(d / kW) * num_queries + r) * kW + d % kW;
+}
+
+template <class T>
+void weighted_sum(const AttentionWork& work, const RowTile& tile, int count, const T* value, std::ptrdiff_t value_stride, Workspace& ws) {
   const std::ptrdiff_t stride = decode_scores_stride(work.plan);
   const auto rows = [&](auto kernel) {
-    kernel(ws.scores, kernels::WeightLayout{stride, 1}, count, value.data, value.stride, work.params.value_dim, ws.rescale, ws.acc,
-           work.plan.acc_stride, first_tile, ws.tail);
+    kernel(ws.scores, kernels::WeightLayout{stride, 1}, count, value, value_stride, work.params.value_dim, ws.tile_sum, ws.tail);
   };
   static_assert(kMaxDecodeRows == 4);
   switch (tile.count) {
-    case 1: rows(kernels::weighted_sum_rows<Arch, 1>); break;
-    case 2: rows(kernels::weighted_sum_rows<Arch, 2>); break;
-    case 3: rows(kernels::weighted_sum_rows<Arch, 3>); break;
-    default: rows(kernels::weighted_sum_rows<Arch, 4>);
+    case 1: rows(kernels::weighted_sum_rows<Arch, 1, T>); break;
+    case 2: rows(kernels::weighted_sum_rows<Arch, 2, T>); break;
+    case 3: rows(kernels::weighted_sum_rows<Arch, 3, T>); break;
+    default: rows(kernels::weighted_sum_rows<Arch, 4, T>);
   }
+}
+
+/// Keys or values of a tile in float16, where they lie.
+struct HalfRows {
+  const std::uint16_t* data;
+  std::ptrdiff_t stride;
+};
+HalfRows half_rows(const void* data, const Strides& strides, const RowTile& tile, std::int32_t first) {
+  return {static_cast<const std::uint16_t*>(data) + tile.batch * strides.batch + tile.kv_head * strides.head + first * strides.row,
+          strides.row};
+}
+
+/// ws.scores = q.k of the tile's queries and `count` keys. Finite float16 is read as it is; whether it was finite is seen afterwards, when it
+/// is in L1: looking first would wait for memory without computing.
+void dot_products(const AttentionWork& work, const RowTile& tile, std::int32_t first, int count, Workspace& ws) {
+  const AttentionParams& p = work.params;
+  const std::ptrdiff_t stride = decode_scores_stride(work.plan);
+  if (p.kv_type == KvType::f16) {
+    const HalfRows key = half_rows(p.key, p.key_strides, tile, first);
+    kernels::dot_rows<Arch>({ws.half_queries, tile.count}, key.data, key.stride, count, p.head_dim, ws.half_factor, ws.scores, stride);
+    if (p.kv_finite || kernels::all_finite<Arch>(key.data, key.stride, count, p.head_dim)) return;
+  }
+  const FloatRows key = key_rows(p, tile, first, count, ws);
+  kernels::dot_rows<Arch>({ws.queries, tile.count}, key.data, key.stride, count, p.head_dim, 1.0F, ws.scores, stride);
+}
+
+/// ws.acc = ws.acc * ws.rescale + weights * values of the tile, likewise.
+void add_values(const AttentionWork& work, const RowTile& tile, std::int32_t first, int count, bool first_tile, Workspace& ws) {
+  const AttentionParams& p = work.params;
+  bool summed = false;
+  if (p.kv_type == KvType::f16) {
+    const HalfRows value = half_rows(p.value, p.value_strides, tile, first);
+    weighted_sum(work, tile, count, value.data, value.stride, ws);
+    summed = p.kv_finite || kernels::all_finite<Arch>(value.data, value.stride, count, p.value_dim);
+  }
+  if (!summed) {
+    const FloatRows value = value_rows(p, tile, first, count, ws);
+    if (may_hide(p, tile, first, count) && !kernels::all_finite<Arch>(value.data, value.stride, count, p.value_dim)) {
+      return careful_weighted_sum(work, tile, ws, decode_scores_stride(work.plan), 1, first, count, value.data, value.stride, first_tile);
+    }
+    weighted_sum(work, tile, count, value.data, value.stride, ws);
+  }
+  kernels::add_sum_rows<Arch>(ws.tile_sum, tile.count, p.value_dim, ws.rescale, ws.acc, work.plan.acc_stride, first_tile);
 }
 
 }  // namespace
 
 void prepare_decode_queries(const AttentionWork& work, const RowTile& tile, Workspace& ws) {
   const AttentionParams& p = work.params;
+  float largest = 0.0F;
   for (int r = 0; r < tile.count; ++r) {
-    float* to = ws.queries + r * work.plan.query_stride;
-    for (std::int32_t d = 0; d < p.head_dim; ++d) to[d] = tile.query_row[r][d] * p.scale;
-    for (std::int32_t d = p.head_dim; d < work.plan.query_stride; ++d) to[d] = 0.0F;
+    for (std::int32_t d = 0; d < work.plan.query_stride; ++d) {
+      const float q = d < p.head_dim ? tile.query_row[r][d] * p.scale : 0.0F;
+      ws.queries[decode_query_index(tile.count, r, d)] = q;
+      largest = std::max(largest, std::fabs(q));
+    }
   }
+  if (p.kv_type != KvType::f16) return;
+  // Keys come 2^-112 times too small. Half of that is made up for before the sum, so that no product gets near the smallest floats, where
+  // processors are slow; where a query is too large for that, all of it is made up for afterwards.
+  ws.half_factor = largest < 0x1p64F ? 0x1p56F : kernels::kScale<std::uint16_t>;
+  const float before = kernels::kScale<std::uint16_t> / ws.half_factor;
+  const std::ptrdiff_t floats = tile.count * static_cast<std::ptrdiff_t>(work.plan.query_stride);
+  ws.half_queries = ws.queries + floats;
+  for (std::ptrdiff_t i = 0; i < floats; ++i) ws.half_queries[i] = ws.queries[i] * before;
 }
 
 void decode_scores(const AttentionWork& work, const RowTile& tile, std::int32_t first, int count, MatrixStage stage, Workspace& ws) {
-  const AttentionParams& p = work.params;
   const std::ptrdiff_t stride = decode_scores_stride(work.plan);
-  const FloatRows key = key_rows(p, tile, first, count, ws);
-  kernels::dot_rows<Arch>(ws.queries, work.plan.query_stride, tile.count, key.data, key.stride, count, p.head_dim, ws.scores, stride);
-  for (int r = 0; r < tile.count; ++r) finish_scores(p, tile, r, first, count, stage, ws.scores + r * stride);
+  dot_products(work, tile, first, count, ws);
+  for (int r = 0; r < tile.count; ++r) finish_scores(work.params, tile, r, first, count, stage, ws.scores + r * stride);
 }
 
 void run_decode(const AttentionWork& work, const RowTile& tile, KeyRange keys, bool first_chunk, Workspace& ws, bool& touched) {
@@ -93,14 +150,7 @@ void run_decode(const AttentionWork& work, const RowTile& tile, KeyRange keys, b
     for (int r = 0; r < tile.count; ++r) {
       kernels::online_softmax_row<Arch>(ws.scores + r * stride, count, ws.row_max + r, sums + r * kW, errors + r * kW, ws.rescale + r);
     }
-    if (p.output != nullptr) {
-      const FloatRows value = value_rows(p, tile, first, count, ws);
-      if (may_hide(p, tile, first, count) && !kernels::all_finite<Arch>(value.data, value.stride, count, p.value_dim)) {
-        careful_weighted_sum(work, tile, ws, stride, 1, first, count, value.data, value.stride, !touched);
-      } else {
-        weighted_sum(work, tile, count, value, !touched, ws);
-      }
-    }
+    if (p.output != nullptr) add_values(work, tile, first, count, !touched, ws);
     touched = true;
   }
   for (int r = 0; r < tile.count; ++r) ws.row_sum[r] = xsimd::reduce_add(kernels::load<Arch>(sums + r * kW));

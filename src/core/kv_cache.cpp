@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include "attn/parallel.h"
 #include "core/sizes.h"
+#include "kernels/half.hpp"
 #include "kernels/rotary.hpp"
 
 namespace attn {
@@ -59,6 +61,12 @@ void append_head(const KvAppendParams& p, std::int32_t b, std::int32_t h) {
       kernels::copy_kv_row<Arch>(key + t * p.key_strides.row, cache_key + t * to_key.row, c.head_dim);
     }
     kernels::copy_kv_row<Arch>(value + t * p.value_strides.row, cache_value + t * to_value.row, c.value_dim);
+  }
+  if constexpr (std::is_same_v<U, std::uint16_t>) {
+    if (p.finite != nullptr && !(kernels::all_finite<Arch>(cache_key, to_key.row, count, c.head_dim) &&
+                                 kernels::all_finite<Arch>(cache_value, to_value.row, count, c.value_dim))) {
+      __atomic_store_n(p.finite, 0, __ATOMIC_RELAXED);  // by several threads at once; libc++ lacks std::atomic_ref
+    }
   }
 }
 

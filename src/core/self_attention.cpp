@@ -254,8 +254,8 @@ Status project_inputs(const SelfAttentionParams& p, const Areas& areas) {
   if (status != Status::ok) return status;
   if (has_cache(p)) {
     // On their way into the cache the keys are turned as well.
-    return kv_cache_append(
-        {p.cache, areas.key, areas.value, key, value, KvType::f32, p.seq_len_new, p.new_lengths, p.rotary, p.key_positions});
+    return kv_cache_append({p.cache, areas.key, areas.value, key, value, KvType::f32, p.seq_len_new, p.new_lengths, p.rotary,
+                            p.key_positions, p.cache_finite});
   }
   return rotate(areas.key, key, a, a.num_kv_heads, p.seq_len_new, p.rotary, p.key_positions);
 }
@@ -310,6 +310,7 @@ Status self_attention(const SelfAttentionParams& p, void* scratch, std::size_t s
   // 1. project to query, key and value, cut into heads
   status = project_inputs(p, areas);
   if (status != Status::ok) return status;
+  attention.kv_finite = has_cache(p) && p.cache_finite != nullptr && *p.cache_finite != 0;
   if (p.extra_key != nullptr) {
     place_extra_key(p, areas);
     core::apply_extra_key(attention, areas.extra_mask, areas.extra_bias);

@@ -31,7 +31,9 @@ export const KvAppendBlock = {
   rotary: 21,
   /** First word of the `RotaryPositionsBlock` inside. */
   positions: 26,
+  /** Read and written by the call. */
+  finite: 28,
 } as const;
 
 /** Number of words. */
-export const KV_APPEND_BLOCK_WORDS = 28;
+export const KV_APPEND_BLOCK_WORDS = 29;

@@ -166,6 +166,8 @@ export class WasmKvCache extends KvSource implements KvCache {
   readonly #positions: Int32Array;
   #keyStrides!: KvStrides;
   #valueStrides!: KvStrides;
+  /** No position taken since the last reset held an infinity or a NaN; only kept up for float16. */
+  #isFinite = true;
   #disposed = false;
 
   constructor(engine: Engine, options: KvCacheOptions) {
@@ -217,6 +219,9 @@ export class WasmKvCache extends KvSource implements KvCache {
   }
   get kvType(): number {
     return this.#dtype === "float16" ? KvType.f16 : KvType.f32;
+  }
+  override get isFinite(): boolean {
+    return this.#isFinite;
   }
   override get window(): number {
     return this.#window;
@@ -348,8 +353,9 @@ export class WasmKvCache extends KvSource implements KvCache {
     writeRotaryTable(words, word + Append.rotary, placed);
     words[word + Append.positions] = placed === undefined ? 0 : placed.keyRows;
     words[word + Append.positions + 1] = placed === undefined ? 0 : placed.keyBatchStride * length;
+    words[word + Append.finite] = this.#isFinite ? 1 : 0;
     this.#check(engine.glue.kvCacheAppend(block), "append");
-    this.commit(step);
+    this.commit(step, engine.memory.words[word + Append.finite] !== 0);
   }
 
   #lengthOf(operand: Operand, width: number, isPositionsFirst: boolean): number {
@@ -486,7 +492,8 @@ export class WasmKvCache extends KvSource implements KvCache {
   }
 
   /** Counts the new positions, which have been written behind the others. */
-  commit({ counts, length }: CacheStep): void {
+  commit({ counts, length }: CacheStep, allFinite: boolean): void {
+    this.#isFinite = allFinite;
     for (let b = 0; b < this.#batchSize; b++) {
       const count = counts === undefined ? length : counts[b]!;
       this.#lengths[b] = this.#lengths[b]! + count;
@@ -530,6 +537,7 @@ export class WasmKvCache extends KvSource implements KvCache {
     this.#lengths.fill(0);
     this.#positions.fill(0);
     this.#start = 0;
+    this.#isFinite = true;
   }
 
   reorder(order: ArrayLike<number>): void {

@@ -24,6 +24,10 @@ export abstract class KvSource {
   abstract get valueDim(): number;
   /** `KvType.f32` or `KvType.f16` (attention-block.ts), for keys and values alike. */
   abstract get kvType(): number;
+  /** Whether it is certain that float16 keys and values hold no infinity and no NaN; the core need not look then. */
+  get isFinite(): boolean {
+    return false;
+  }
   abstract get keyPointer(): number;
   abstract get valuePointer(): number;
   abstract get keyStrides(): KvStrides;

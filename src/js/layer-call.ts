@@ -235,7 +235,7 @@ export function callLayer(
   const early = target !== undefined && target.pointer !== 0 && weightElements > 0 ? reserve(engine, weightElements) : undefined;
   const status = engine.glue.selfAttention(block);
   if (status !== Status.ok) failStatus(engine, block, status, what);
-  if (use !== undefined && projects) use.cache.commit(after!.step);
+  if (use !== undefined && projects) use.cache.commit(after!.step, engine.memory.words[word + Word.cacheFinite] !== 0);
 
   const result: LayerCallResult<FloatTensor> & { steps?: SelfAttentionSteps } = { output: undefined as unknown as FloatTensor };
   if (score.numWeights !== 0) {
@@ -396,6 +396,7 @@ function writeCache(engine: Engine, cache: WasmKvCache, counts: Int32Array | und
   words[word + Word.cacheLengths] = at;
   words[word + Word.cacheStart] = start;
   words[word + Word.newLengths] = counts === undefined ? 0 : newLengths;
+  words[word + Word.cacheFinite] = cache.isFinite ? 1 : 0;
 }
 
 // ---- rotary positions ------------------------------------------------------------------------------------------------

@@ -247,12 +247,14 @@ export function scaledDotProductAttention(
     words[word + Word.key] = keyPointer;
     words[word + Word.value] = valuePointer;
     words[word + Word.kvType] = usesHalf ? KvType.f16 : KvType.f32;
+    words[word + Word.kvFinite] = 0;
     writeStrides(words, word + Word.keyBatchStride, sizes.numKvHeads, seqLenK, sizes.headDim, isPositionsFirst);
     writeStrides(words, word + Word.valueBatchStride, sizes.numKvHeads, seqLenK, valueDim, isPositionsFirst);
   } else {
     words[word + Word.key] = kv.keyPointer;
     words[word + Word.value] = kv.valuePointer;
     words[word + Word.kvType] = kv.kvType;
+    words[word + Word.kvFinite] = kv.isFinite ? 1 : 0;
     copyStrides(words, word + Word.keyBatchStride, kv.keyStrides);
     copyStrides(words, word + Word.valueBatchStride, kv.valueStrides);
   }

@@ -34,18 +34,20 @@ export const SelfAttentionBlock = {
   cacheLengths: 29,
   cacheStart: 30,
   newLengths: 31,
-  extraKey: 32,
-  extraValue: 33,
-  traceQuery: 34,
-  traceKey: 35,
-  traceValue: 36,
-  traceScores: 37,
-  traceScaledScores: 38,
-  traceMaskedScores: 39,
-  traceWeights: 40,
-  traceContext: 41,
+  /** Read and written by the call. */
+  cacheFinite: 32,
+  extraKey: 33,
+  extraValue: 34,
+  traceQuery: 35,
+  traceKey: 36,
+  traceValue: 37,
+  traceScores: 38,
+  traceScaledScores: 39,
+  traceMaskedScores: 40,
+  traceWeights: 41,
+  traceContext: 42,
   /** First word of the `AttentionBlock` inside. */
-  attention: 42,
+  attention: 43,
 } as const;
 
 /** Number of words. */

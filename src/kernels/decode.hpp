@@ -1,5 +1,6 @@
 #pragma once
 
+#include "kernels/half.hpp"
 #include "kernels/online_softmax.hpp"
 
 // Kernels for few queries and many keys: here the time goes into reading the key/value cache, so each key and value row is loaded as
@@ -26,85 +27,82 @@ template <class Arch>
   }
 }
 
-/// scores[r][j] = scale-free dot(query[r], key[j]) for Rows queries and kLanes keys of which `num_keys` exist. Every dot product is
-/// summed in the same order whatever Rows is, so results do not depend on how queries are grouped.
-template <class Arch, int Rows>
-[[gnu::always_inline]] inline void dot_block(const float* query, std::ptrdiff_t query_stride, const float* key, std::ptrdiff_t key_stride,
-                                             int head_dim, float* scores, std::ptrdiff_t scores_stride) {
+/// Where the queries of a decode step lie, so that one address leads to all of them: lane l of dimension block b of query r is
+/// [(b * num_queries + r) * kLanes + l], padded with 0 to whole vectors.
+struct DecodeQueries {
+  const float* data;
+  int num_queries;
+};
+
+/// scores[r][j] = factor * dot(query[r], key[j]) for Rows queries from `first` on, and Keys keys. Every dot product is summed in the same
+/// order whatever Rows and Keys are, so results do not depend on how queries are grouped.
+template <class Arch, int Rows, int Keys, class T>
+[[gnu::always_inline]] inline void dot_block(DecodeQueries queries, int first, const T* key, std::ptrdiff_t key_stride, int head_dim,
+                                             float factor, float* scores, std::ptrdiff_t scores_stride) {
   using V = Vec<Arch>;
   constexpr int kW = kLanes<Arch>;
-  constexpr int kKeys = 4;
-  V sum[Rows][kKeys];
+  V sum[Rows][Keys];
   for (int r = 0; r < Rows; ++r) {
-    for (int j = 0; j < kKeys; ++j) sum[r][j] = V(0.0F);
+    for (int j = 0; j < Keys; ++j) sum[r][j] = V(0.0F);
   }
+  const float* query = queries.data + first * kW;
   const int whole = head_dim - head_dim % kW;
   ATTN_NO_UNROLL
   for (int d = 0; d < whole; d += kW) {
-    V q[Rows];
-    for (int r = 0; r < Rows; ++r) q[r] = load<Arch>(query + r * query_stride + d);
-    for (int j = 0; j < kKeys; ++j) {
-      const V k = load<Arch>(key + j * key_stride + d);
-      for (int r = 0; r < Rows; ++r) sum[r][j] = madd<Arch>(q[r], k, sum[r][j]);
+    V k[Keys];
+    for (int j = 0; j < Keys; ++j) k[j] = load_scaled<Arch>(key + j * key_stride + d);
+    for (int r = 0; r < Rows; ++r) {
+      const V q = load<Arch>(query + r * kW);
+      for (int j = 0; j < Keys; ++j) sum[r][j] = madd<Arch>(q, k[j], sum[r][j]);
     }
+    query += queries.num_queries * kW;
   }
   if (whole < head_dim) {
-    // The rows of the query scratch are padded with 0 to whole vectors; those of the keys are not ours to read past.
-    for (int j = 0; j < kKeys; ++j) {
+    // The queries are padded; the rows of the keys are not ours to read past.
+    for (int j = 0; j < Keys; ++j) {
       float rest[kW] = {};
-      for (int d = whole; d < head_dim; ++d) rest[d - whole] = key[j * key_stride + d];
+      for (int d = whole; d < head_dim; ++d) rest[d - whole] = scaled_one(key + j * key_stride + d);
       const V k = load<Arch>(rest);
-      for (int r = 0; r < Rows; ++r) sum[r][j] = madd<Arch>(load<Arch>(query + r * query_stride + whole), k, sum[r][j]);
+      for (int r = 0; r < Rows; ++r) sum[r][j] = madd<Arch>(load<Arch>(query + r * kW), k, sum[r][j]);
     }
   }
-  for (int r = 0; r < Rows; ++r) {
-    if constexpr (kW == kKeys) {
-      store<Arch>(scores + r * scores_stride, sum_lanes<Arch>(sum[r]));
-    } else {
-      for (int j = 0; j < kKeys; ++j) scores[r * scores_stride + j] = xsimd::reduce_add(sum[r][j]);
-    }
-  }
-}
-
-/// One key alone, summed in the same order as in dot_block.
-template <class Arch>
-inline float dot_single(const float* query, const float* key, int head_dim) {
-  using V = Vec<Arch>;
-  constexpr int kW = kLanes<Arch>;
-  V sum(0.0F);
-  const int whole = head_dim - head_dim % kW;
-  for (int d = 0; d < whole; d += kW) sum = madd<Arch>(load<Arch>(query + d), load<Arch>(key + d), sum);
-  if (whole < head_dim) {
-    float rest[kW] = {};
-    for (int d = whole; d < head_dim; ++d) rest[d - whole] = key[d];
-    sum = madd<Arch>(load<Arch>(query + whole), load<Arch>(rest), sum);
-  }
-  if constexpr (kW == 4) {
-    const V lanes[4] = {sum, V(0.0F), V(0.0F), V(0.0F)};
-    return sum_lanes<Arch>(lanes).get(0);
+  if constexpr (Keys == kW) {
+    for (int r = 0; r < Rows; ++r) store<Arch>(scores + r * scores_stride, sum_lanes<Arch>(sum[r]) * V(factor));
   } else {
-    return xsimd::reduce_add(sum);
+    // As many sums as lanes are added up at a time: a key's, for all queries.
+    static_assert(Rows <= kW);
+    for (int j = 0; j < Keys; ++j) {
+      V column[kW];
+      for (int r = 0; r < kW; ++r) column[r] = r < Rows ? sum[r < Rows ? r : 0][j] : V(0.0F);
+      alignas(64) float rows[kW];
+      (sum_lanes<Arch>(column) * V(factor)).store_aligned(rows);
+      for (int r = 0; r < Rows; ++r) scores[r * scores_stride + j] = rows[r];
+    }
   }
 }
 
-/// scores [num_queries][scores_stride] for num_keys keys. query: rows query_stride apart, padded with 0 to whole vectors.
-template <class Arch>
-ATTN_KERNEL inline void dot_rows(const float* query, std::ptrdiff_t query_stride, int num_queries, const float* key,
-                                 std::ptrdiff_t key_stride, int num_keys, int head_dim, float* scores, std::ptrdiff_t scores_stride) {
+/// scores [num_queries][scores_stride] = factor * dot products with num_keys keys: float32, or finite float16, which give 1 / kScale of the
+/// dot product.
+template <class Arch, class T>
+ATTN_KERNEL inline void dot_rows(DecodeQueries queries, const T* key, std::ptrdiff_t key_stride, int num_keys, int head_dim, float factor,
+                                 float* scores, std::ptrdiff_t scores_stride) {
+  const int n = queries.num_queries;
   int j = 0;
+  // 8 sums at a time. Four queries take two keys: each key is read once, and few rows are read side by side.
+  for (; n == 4 && j + 2 <= num_keys; j += 2) {
+    dot_block<Arch, 4, 2>(queries, 0, key + j * key_stride, key_stride, head_dim, factor, scores + j, scores_stride);
+  }
   for (; j + 4 <= num_keys; j += 4) {
-    const float* k = key + j * key_stride;
+    const T* k = key + j * key_stride;
     int r = 0;
-    for (; r + 2 <= num_queries; r += 2) {
-      dot_block<Arch, 2>(query + r * query_stride, query_stride, k, key_stride, head_dim, scores + r * scores_stride + j, scores_stride);
+    for (; r + 2 <= n; r += 2) {
+      dot_block<Arch, 2, 4>(queries, r, k, key_stride, head_dim, factor, scores + r * scores_stride + j, scores_stride);
     }
-    if (r < num_queries) {
-      dot_block<Arch, 1>(query + r * query_stride, query_stride, k, key_stride, head_dim, scores + r * scores_stride + j, scores_stride);
-    }
+    if (r < n) dot_block<Arch, 1, 4>(queries, r, k, key_stride, head_dim, factor, scores + r * scores_stride + j, scores_stride);
   }
   for (; j < num_keys; ++j) {
-    for (int r = 0; r < num_queries; ++r) {
-      scores[r * scores_stride + j] = dot_single<Arch>(query + r * query_stride, key + j * key_stride, head_dim);
+    for (int r = 0; r < n; ++r) {
+      dot_block<Arch, 1, 1>(queries, r, key + j * key_stride, key_stride, head_dim, factor, scores + r * scores_stride + j, scores_stride);
     }
   }
 }

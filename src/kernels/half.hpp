@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+
 #include "kernels/simd.hpp"
 
 namespace attn::kernels {
@@ -23,13 +25,24 @@ template <class Arch>
   for (int i = 0; i < kLanes<Arch>; ++i) p[i] = static_cast<std::uint16_t>(wide[i]);
 }
 
+/// What float16 bits (sign-extended) give as float32 bits when they are only shifted into place: 2^-112 times the number, if it is finite.
+template <class Arch>
+[[gnu::always_inline]] inline Vec<Arch> shifted_half(IntVec<Arch> bits) {
+  return as_float<Arch>((bits << 13) & IntVec<Arch>(static_cast<std::int32_t>(0x8FFFE000U)));
+}
+
+/// float16 bits (sign-extended) of finite numbers to float32.
+template <class Arch>
+[[gnu::always_inline]] inline Vec<Arch> finite_half_to_float(IntVec<Arch> bits) {
+  return shifted_half<Arch>(bits) * Vec<Arch>(0x1p112F);
+}
+
 /// float16 bits (sign-extended) to float32, exact for all 65,536 patterns: shifted into place, the exponent is 112 too small, which a
 /// multiplication by 2^112 mends for normal and subnormal numbers alike; infinity and NaN get their all-ones exponent back.
 template <class Arch>
 [[gnu::always_inline]] inline Vec<Arch> half_to_float(IntVec<Arch> bits) {
   using I = IntVec<Arch>;
-  const I shifted = (bits << 13) & I(static_cast<std::int32_t>(0x8FFFE000U));
-  const I scaled = as_int<Arch>(as_float<Arch>(shifted) * Vec<Arch>(0x1p112F));
+  const I scaled = as_int<Arch>(finite_half_to_float<Arch>(bits));
   const I exponent(0x7C00);
   const auto special = (bits & exponent) == exponent;
   return as_float<Arch>(scaled | xsimd::select(special, I(0x7F800000), I(0)));
@@ -81,11 +94,53 @@ template <class Arch>
   return half_to_float<Arch>(load_i16<Arch>(p));
 }
 
+/// What `load_scaled` leaves out: a number is kScale<T> times what it gives.
+template <class T>
+inline constexpr float kScale = 1.0F;
+template <>
+inline constexpr float kScale<std::uint16_t> = 0x1p112F;
+
+/// kLanes keys or values where each step counts: float32 as it is; of finite float16 what shifting gives, 1 / kScale of the number.
 template <class Arch>
+[[gnu::always_inline]] inline Vec<Arch> load_scaled(const float* p) {
+  return load<Arch>(p);
+}
+template <class Arch>
+[[gnu::always_inline]] inline Vec<Arch> load_scaled(const std::uint16_t* p) {
+  return shifted_half<Arch>(load_i16<Arch>(p));
+}
+/// The same for one.
+inline float scaled_one(const float* p) { return *p; }
+inline float scaled_one(const std::uint16_t* p) { return half_to_float_one(*p) * (1.0F / kScale<std::uint16_t>); }
+
+/// True if all num_rows x width elements are finite: without its sign, a half that is not has bits from 0x7C00 on.
+template <class Arch>
+ATTN_KERNEL inline bool all_finite(const std::uint16_t* rows, std::ptrdiff_t stride, int num_rows, int width) {
+  using H = xsimd::batch<std::uint16_t, Arch>;
+  constexpr int kWide = static_cast<int>(H::size);
+  const H magnitude(0x7FFF);
+  H largest(0);
+  std::uint16_t rest = 0;
+  for (int j = 0; j < num_rows; ++j) {
+    const std::uint16_t* x = rows + j * stride;
+    int c = 0;
+    for (; c + kWide <= width; c += kWide) largest = xsimd::max(largest, H::load_unaligned(x + c) & magnitude);
+    for (; c < width; ++c) rest = std::max<std::uint16_t>(rest, x[c] & 0x7FFF);
+  }
+  alignas(64) std::uint16_t lanes[kWide];
+  largest.store_aligned(lanes);
+  for (const std::uint16_t lane : lanes) rest = std::max(rest, lane);
+  return rest < 0x7C00;
+}
+
+/// `count` halves in a row as float32. `Finite`: none of them is infinite or NaN.
+template <class Arch, bool Finite = false>
 ATTN_KERNEL inline void half_to_float_row(const std::uint16_t* source, float* target, std::ptrdiff_t count) {
   constexpr int kW = kLanes<Arch>;
   std::ptrdiff_t i = 0;
-  for (; i + kW <= count; i += kW) store<Arch>(target + i, half_to_float<Arch>(load_i16<Arch>(source + i)));
+  for (; i + kW <= count; i += kW) {
+    store<Arch>(target + i, Finite ? finite_half_to_float<Arch>(load_i16<Arch>(source + i)) : load_kv<Arch>(source + i));
+  }
   if (i == count) return;
   std::uint16_t in[kW] = {};
   alignas(64) float out[kW];

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "kernels/simd.hpp"
+#include "kernels/half.hpp"
 
 namespace attn::kernels {
 
@@ -44,33 +44,86 @@ template <class Arch, int Rows, int Vectors>
 }
 
 /// Copies the last `width` < kLanes columns of `num_keys` value rows to tail [num_keys][kLanes], padded with 0, so that no load leaves a row.
-template <class Arch>
-ATTN_KERNEL inline void pack_value_tail(const float* value, std::ptrdiff_t value_stride, int num_keys, int width, float* tail) {
+template <class Arch, class T>
+ATTN_KERNEL inline void pack_value_tail(const T* value, std::ptrdiff_t value_stride, int num_keys, int width, float* tail) {
   constexpr int kW = kLanes<Arch>;
   for (int j = 0; j < num_keys; ++j) {
-    for (int c = 0; c < kW; ++c) tail[j * kW + c] = c < width ? value[j * value_stride + c] : 0.0F;
+    for (int c = 0; c < kW; ++c) tail[j * kW + c] = c < width ? scaled_one(value + j * value_stride + c) * kScale<T> : 0.0F;
   }
 }
 
-/// The same for Rows queries and the whole value width; what each element of acc is added up from, and in which order, does not depend on Rows.
-/// acc_stride is at least value_dim rounded up to kLanes. tail: [num_keys][kLanes] scratch.
-template <class Arch, int Rows>
-ATTN_KERNEL inline void weighted_sum_rows(const float* weights, WeightLayout layout, int num_keys, const float* value,
-                                          std::ptrdiff_t value_stride, int value_dim, const float* rescale, float* acc,
-                                          std::ptrdiff_t acc_stride, bool first, float* tail) {
+/// sum[r][:] += sum_k weight[r][k] * value[k][:] for Rows queries and Keys keys, key by key; width is a multiple of kLanes.
+/// sum: [width / kLanes][Rows][kLanes], so that one address leads to the sums of all queries.
+template <class Arch, int Rows, int Keys, class T>
+[[gnu::always_inline]] inline void add_weighted_rows(const float* weights, WeightLayout layout, const T* value, std::ptrdiff_t value_stride,
+                                                     int width, float* sum) {
+  using V = Vec<Arch>;
   constexpr int kW = kLanes<Arch>;
-  // As many sums as the registers take, together with a vector of values each and a splat.
-  constexpr int kVectors = Rows == 1 ? 6 : Rows == 2 ? 4 : 2;
-  int c = 0;
-  for (; c + kVectors * kW <= value_dim; c += kVectors * kW) {
-    weighted_sum_block<Arch, Rows, kVectors>(weights, layout, num_keys, value + c, value_stride, rescale, acc + c, acc_stride, first);
+  V weight[Rows][Keys];
+  for (int r = 0; r < Rows; ++r) {
+    for (int k = 0; k < Keys; ++k) weight[r][k] = V(weights[r * layout.query_stride + k * layout.key_stride] * kScale<T>);
   }
-  for (; c + kW <= value_dim; c += kW) {
-    weighted_sum_block<Arch, Rows, 1>(weights, layout, num_keys, value + c, value_stride, rescale, acc + c, acc_stride, first);
+  ATTN_NO_UNROLL
+  for (int c = 0; c < width; c += kW) {
+    V row[Keys];
+    for (int k = 0; k < Keys; ++k) row[k] = load_scaled<Arch>(value + k * value_stride + c);
+    for (int r = 0; r < Rows; ++r) {
+      V s = load<Arch>(sum + r * kW);
+      for (int k = 0; k < Keys; ++k) s = madd<Arch>(weight[r][k], row[k], s);
+      store<Arch>(sum + r * kW, s);
+    }
+    sum += Rows * kW;
   }
-  if (c < value_dim) {
-    pack_value_tail<Arch>(value + c, value_stride, num_keys, value_dim - c, tail);
-    weighted_sum_block<Arch, Rows, 1>(weights, layout, num_keys, tail, kW, rescale, acc + c, acc_stride, first);
+}
+
+/// The same for any number of keys.
+template <class Arch, int Rows, class T>
+[[gnu::always_inline]] inline void add_all_weighted_rows(const float* weights, WeightLayout layout, int num_keys, const T* value,
+                                                         std::ptrdiff_t value_stride, int width, float* sum) {
+  // As many weights as leave registers for the sums and the values.
+  constexpr int kKeys = Rows == 1 ? 8 : Rows == 2 ? 4 : 2;
+  int j = 0;
+  for (; j + kKeys <= num_keys; j += kKeys) {
+    add_weighted_rows<Arch, Rows, kKeys>(weights + j * layout.key_stride, layout, value + j * value_stride, value_stride, width, sum);
+  }
+  for (; j < num_keys; ++j) {
+    add_weighted_rows<Arch, Rows, 1>(weights + j * layout.key_stride, layout, value + j * value_stride, value_stride, width, sum);
+  }
+}
+
+/// sum[r][:] = sum_j weight[r][j] * value[j][:] for Rows queries and the whole value width. For few queries: values are read once, row after
+/// row, as they stream in from memory, and the sums stay in L1. value: float32, or finite float16. What each element is added up from, and
+/// in which order, does not depend on Rows.
+/// sum: [value_dim rounded up / kLanes][Rows][kLanes]. tail [num_keys][kLanes]: scratch.
+template <class Arch, int Rows, class T>
+ATTN_KERNEL inline void weighted_sum_rows(const float* weights, WeightLayout layout, int num_keys, const T* value,
+                                          std::ptrdiff_t value_stride, int value_dim, float* sum, float* tail) {
+  constexpr int kW = kLanes<Arch>;
+  const int whole = value_dim - value_dim % kW;
+  for (int c = 0; c < value_dim; c += kW) {
+    for (int r = 0; r < Rows; ++r) store<Arch>(sum + static_cast<std::ptrdiff_t>(c) * Rows + r * kW, Vec<Arch>(0.0F));
+  }
+  add_all_weighted_rows<Arch, Rows>(weights, layout, num_keys, value, value_stride, whole, sum);
+  if (whole < value_dim) {
+    pack_value_tail<Arch>(value + whole, value_stride, num_keys, value_dim - whole, tail);
+    add_all_weighted_rows<Arch, Rows>(weights, layout, num_keys, tail, kW, kW, sum + static_cast<std::ptrdiff_t>(whole) * Rows);
+  }
+}
+
+/// acc[r][:] = acc[r][:] * rescale[r] + sum[r][:] with sum as `weighted_sum_rows` leaves it. `first`: acc holds nothing yet and is only
+/// written. acc_stride is at least value_dim rounded up to kLanes.
+template <class Arch>
+ATTN_KERNEL inline void add_sum_rows(const float* sum, int num_rows, int value_dim, const float* rescale, float* acc,
+                                     std::ptrdiff_t acc_stride, bool first) {
+  using V = Vec<Arch>;
+  constexpr int kW = kLanes<Arch>;
+  for (int r = 0; r < num_rows; ++r) {
+    const V factor = load_splat<Arch>(rescale + r);
+    float* const to = acc + r * acc_stride;
+    for (int c = 0; c < value_dim; c += kW) {
+      const V s = load<Arch>(sum + static_cast<std::ptrdiff_t>(c) * num_rows + r * kW);
+      store<Arch>(to + c, first ? s : madd<Arch>(load<Arch>(to + c), factor, s));
+    }
   }
 }
 

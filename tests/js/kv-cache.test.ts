@@ -97,6 +97,25 @@ describe("decoding step by step equals one pass", () => {
     expect(cache.capacity).toBeGreaterThanOrEqual(LENGTH);
   });
 
+  it("float16 storage: infinities and NaN are seen while they are held, and by nobody else", () => {
+    for (const odd of [Infinity, -Infinity, NaN, 1e6]) {
+      const cache = create({ numKvHeads: 1, headDim: 4, capacity: 8, dtype: "float16" });
+      const ones = (value: number): Given => ({ data: new Float32Array(4).fill(value), shape: [1, 1, 1, 4] });
+      const attended = (): number[] => [...attn.scaledDotProductAttention(ones(1), cache, { causal: true }).output.data];
+      cache.append(ones(1), ones(2));
+      expect(attended()).toEqual([2, 2, 2, 2]);
+      cache.append(ones(1), ones(odd));
+      expect(attended()).toEqual(Array(4).fill(odd === 1e6 ? Infinity : odd));
+      cache.append(ones(1), ones(2));
+      expect(attended()).toEqual(Array(4).fill(odd === 1e6 ? Infinity : odd));
+      cache.truncate(1);
+      expect(attended()).toEqual([2, 2, 2, 2]);
+      cache.reset();
+      cache.append(ones(1), ones(3));
+      expect(attended()).toEqual([3, 3, 3, 3]);
+    }
+  });
+
   it("float16 storage: half the memory, rounded once", () => {
     const full = create({ ...sizes, capacity: LENGTH });
     const half = create({ ...sizes, capacity: LENGTH, dtype: "float16" });

@@ -68,6 +68,8 @@ struct AttentionParams {
   float* output = nullptr;
   Strides query_strides, key_strides, value_strides, output_strides;
   KvType kv_type = KvType::f32;
+  /// float16 keys and values hold no infinity and no NaN, as the caller knows: they are not looked at, which saves time in decoding
+  bool kv_finite = false;
 
   std::int32_t batch_size = 0;
   std::int32_t num_heads = 0;

@@ -46,6 +46,9 @@ struct KvAppendParams {
   /// keys are turned on their way into the cache; cos null = no rotation
   RotaryTable rotary;
   RotaryPositions positions;
+  /// For caches in float16, AttentionParams::kv_finite: 1 while no position held an infinity or a NaN. Set to 0 when a new one does; null = not
+  /// wanted.
+  std::int32_t* finite = nullptr;
 };
 
 /// Writes the new positions behind the valid ones of each batch row, in the type of the cache: float16 is rounded once, after the rotation.

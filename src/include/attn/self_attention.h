@@ -81,6 +81,8 @@ struct SelfAttentionParams {
   KvCache cache;
   /// positions that each batch row really has of seq_len_new [batch_size]; null = all. Only with a cache.
   const std::int32_t* new_lengths = nullptr;
+  /// KvAppendParams::finite of the cache, read and written; null = unknown
+  std::int32_t* cache_finite = nullptr;
 
   /// one more key and value, the last, which every query sees whatever the masks say: extra_key [num_kv_heads * head_dim],
   /// extra_value [num_kv_heads * value_dim] (PyTorch's bias_k and bias_v); null = none. Not with a cache or ALiBi.
