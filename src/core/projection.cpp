@@ -14,7 +14,7 @@ namespace {
 using Arch = kernels::DefaultArch;
 constexpr int kP = kernels::kPanel<Arch>;
 
-/// Inputs that are summed before going to the next panel: a panel of weights of this depth takes 12 KiB and stays in L1 for all row quads.
+/// Inputs that are summed before going to the next panel: two panels of weights of this depth take 24 KiB and stay in L1 for all rows.
 constexpr int kDepth = 384;
 /// Rows that one item takes: with their inputs they stay in L2 while the panels go by.
 constexpr int kRowBlock = 128;
@@ -56,13 +56,12 @@ void narrow_block(const ProjectionParams& p, const float* x, const float* panel,
   for (int r = 0; r < Rows; ++r) std::copy_n(sums + r * kP, width, y + r * p.y_row_stride);
 }
 
-/// Few rows: as many panels at once as keep the sums in registers, so that the weights are read at memory speed.
-template <int Rows, int Panels>
-void few_rows(const ProjectionParams& p, const float* x, const float* panel, int whole_panels, float* y) {
+/// A row alone: as many panels at once as keep the sums in registers, so that the weights are read at memory speed.
+void one_row(const ProjectionParams& p, const float* x, const float* panel, int whole_panels, float* y) {
   const std::ptrdiff_t stride = panel_floats(p.in_dim);
   int j = 0;
-  for (; j + Panels <= whole_panels; j += Panels) block<Rows, Panels>(p, x, panel + j * stride, y + j * kP);
-  for (; j < whole_panels; ++j) block<Rows, 1>(p, x, panel + j * stride, y + j * kP);
+  for (; j + 3 <= whole_panels; j += 3) block<1, 3>(p, x, panel + j * stride, y + j * kP);
+  for (; j < whole_panels; ++j) block<1, 1>(p, x, panel + j * stride, y + j * kP);
 }
 
 template <int Rows>
@@ -78,42 +77,28 @@ void multiply(const ProjectionParams& p, const float* x, int count, const float*
   const int width = last > p.group_dim / kP ? p.group_dim % kP : 0;
   const float* panels = group + first * stride;
   y += static_cast<std::ptrdiff_t>(first) * kP;
-  const int quads = count / 4 * 4;
+  const int even = count / 2 * 2;
 
-  // Panel by panel, each over all row quads, so that a panel is read from L1 after its first use.
-  for (int i = 0; quads > 0 && i < p.in_dim; i += kDepth) {
+  // Two panels at a time, each pair over all pairs of rows, so that it is read from L1 after its first use.
+  for (int i = 0; even > 0 && i < p.in_dim; i += kDepth) {
     const int depth = std::min(kDepth, p.in_dim - i);
-    for (int j = 0; j < whole_panels; ++j) {
+    const auto pair_of_rows = [&](auto kernel, int j, int r) {
       const float* panel = panels + j * stride;
-      const float* weights = panel + kP + static_cast<std::ptrdiff_t>(i) * kP;
-      for (int r = 0; r < quads; r += 4) {
-        kernels::panel_block<Arch, 4, 1>(x + r * p.x_row_stride + i, p.x_row_stride, weights, 0, depth, i == 0 ? panel : nullptr,
-                                         y + r * p.y_row_stride + j * kP, p.y_row_stride);
-      }
+      kernel(x + r * p.x_row_stride + i, p.x_row_stride, panel + kP + static_cast<std::ptrdiff_t>(i) * kP, stride, depth,
+             i == 0 ? panel : nullptr, y + r * p.y_row_stride + j * kP, p.y_row_stride);
+    };
+    int j = 0;
+    for (; j + 2 <= whole_panels; j += 2) {
+      for (int r = 0; r < even; r += 2) pair_of_rows(kernels::panel_block<Arch, 2, 2>, j, r);
     }
+    for (int r = 0; j < whole_panels && r < even; r += 2) pair_of_rows(kernels::panel_block<Arch, 2, 1>, j, r);
   }
-  for (int r = 0; r < quads; r += 4) {
-    narrow_rows<4>(p, x + r * p.x_row_stride, panels + whole_panels * stride, width, y + r * p.y_row_stride + whole_panels * kP);
+  for (int r = 0; r < even; r += 2) {
+    narrow_rows<2>(p, x + r * p.x_row_stride, panels + whole_panels * stride, width, y + r * p.y_row_stride + whole_panels * kP);
   }
-
-  x += quads * p.x_row_stride;
-  y += quads * p.y_row_stride;
-  const float* const narrow = panels + whole_panels * stride;
-  float* const narrow_y = y + whole_panels * kP;
-  switch (count - quads) {
-    case 1:
-      few_rows<1, 3>(p, x, panels, whole_panels, y);
-      narrow_rows<1>(p, x, narrow, width, narrow_y);
-      break;
-    case 2:
-      few_rows<2, 2>(p, x, panels, whole_panels, y);
-      narrow_rows<2>(p, x, narrow, width, narrow_y);
-      break;
-    case 3:
-      few_rows<3, 1>(p, x, panels, whole_panels, y);
-      narrow_rows<3>(p, x, narrow, width, narrow_y);
-      break;
-    default: break;
+  if (even < count) {
+    one_row(p, x + even * p.x_row_stride, panels, whole_panels, y + even * p.y_row_stride);
+    narrow_rows<1>(p, x + even * p.x_row_stride, panels + whole_panels * stride, width, y + even * p.y_row_stride + whole_panels * kP);
   }
 }
 

@@ -22,13 +22,14 @@ template <class Arch, int Rows, int Panels>
       sum[r][p][1] = load<Arch>(from + kW);
     }
   }
+  const float* const end = x + in_dim;
   ATTN_NO_UNROLL
-  for (int i = 0; i < in_dim; ++i) {
+  for (; x != end; ++x, weights += kP) {
     V a[Rows];
-    for (int r = 0; r < Rows; ++r) a[r] = load_splat<Arch>(x + r * x_stride + i);
+    for (int r = 0; r < Rows; ++r) a[r] = load_splat<Arch>(x + r * x_stride);
     for (int p = 0; p < Panels; ++p) {
-      const V w0 = load<Arch>(weights + p * panel_stride + i * kP);
-      const V w1 = load<Arch>(weights + p * panel_stride + i * kP + kW);
+      const V w0 = load<Arch>(weights + p * panel_stride);
+      const V w1 = load<Arch>(weights + p * panel_stride + kW);
       for (int r = 0; r < Rows; ++r) {
         sum[r][p][0] = madd<Arch>(a[r], w0, sum[r][p][0]);
         sum[r][p][1] = madd<Arch>(a[r], w1, sum[r][p][1]);

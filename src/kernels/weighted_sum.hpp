@@ -23,16 +23,15 @@ template <class Arch, int Rows, int Vectors>
   for (int r = 0; r < Rows; ++r) {
     for (int v = 0; v < Vectors; ++v) sum[r][v] = V(0.0F);
   }
+  const float* const end = weights + num_keys * layout.key_stride;
   ATTN_NO_UNROLL
-  for (int j = 0; j < num_keys; ++j) {
+  for (; weights != end; weights += layout.key_stride, value += value_stride) {
     V row[Vectors];
     for (int v = 0; v < Vectors; ++v) row[v] = load<Arch>(value + v * kW);
     for (int r = 0; r < Rows; ++r) {
       const V weight = load_splat<Arch>(weights + r * layout.query_stride);
       for (int v = 0; v < Vectors; ++v) sum[r][v] = madd<Arch>(weight, row[v], sum[r][v]);
     }
-    weights += layout.key_stride;
-    value += value_stride;
   }
   for (int r = 0; r < Rows; ++r) {
     const V factor = load_splat<Arch>(rescale + r);
