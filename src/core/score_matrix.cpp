@@ -44,11 +44,12 @@ void weight_row(const AttentionWork& work, const RowTile& tile, int r, std::int3
   const float inverse = share / sum;
   using V = kernels::Vec<Arch>;
   constexpr int kW = kernels::kLanes<Arch>;
+  const kernels::ExpNonPositive<Arch> exp;
   alignas(64) float lanes[kW];
   for (int j0 = 0; j0 < count; j0 += kW) {
     const int n = std::min(kW, count - j0);
     for (int i = 0; i < kW; ++i) lanes[i] = i < n ? score(j0 + i) : -kernels::kInfinity;
-    const V w = kernels::exp_nonpositive<Arch>(kernels::load<Arch>(lanes) - V(shift)) * V(inverse);
+    const V w = exp(kernels::load<Arch>(lanes) - V(shift)) * V(inverse);
     kernels::store<Arch>(lanes, w);
     for (int i = 0; i < n; ++i) to[j0 + i] += lanes[i];
   }

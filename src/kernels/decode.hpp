@@ -45,12 +45,13 @@ template <class Arch, int Rows, int Keys, class T>
   for (int r = 0; r < Rows; ++r) {
     for (int j = 0; j < Keys; ++j) sum[r][j] = V(0.0F);
   }
+  const LoadScaled<Arch, T> load_scaled;
   const float* query = queries.data + first * kW;
   const int whole = head_dim - head_dim % kW;
   ATTN_NO_UNROLL
   for (int d = 0; d < whole; d += kW) {
     V k[Keys];
-    for (int j = 0; j < Keys; ++j) k[j] = load_scaled<Arch>(key + j * key_stride + d);
+    for (int j = 0; j < Keys; ++j) k[j] = load_scaled(key + j * key_stride + d);
     for (int r = 0; r < Rows; ++r) {
       const V q = load<Arch>(query + r * kW);
       for (int j = 0; j < Keys; ++j) sum[r][j] = madd<Arch>(q, k[j], sum[r][j]);
@@ -113,6 +114,7 @@ template <class Arch>
 ATTN_KERNEL inline void online_softmax_row(float* scores, int num_keys, float* row_max, float* row_sum, float* row_error, float* rescale) {
   using V = Vec<Arch>;
   constexpr int kW = kLanes<Arch>;
+  const ExpNonPositive<Arch> exp;
   const float old = *row_max;
   V max0(old);
   V max1(old);
@@ -126,7 +128,7 @@ ATTN_KERNEL inline void online_softmax_row(float* scores, int num_keys, float* r
   *row_max = now;
 
   const float shift = now == -kInfinity ? 0.0F : now;
-  const V alpha = exp_nonpositive<Arch>(V(old - shift));
+  const V alpha = exp(V(old - shift));
   V sum = load<Arch>(row_sum) * alpha;
   V error = load<Arch>(row_error) * alpha;
   for (j = 0; j + kW <= num_keys;) {
@@ -134,7 +136,7 @@ ATTN_KERNEL inline void online_softmax_row(float* scores, int num_keys, float* r
     V part(0.0F);
     ATTN_NO_UNROLL
     for (; j + kW <= end; j += kW) {
-      const V w = exp_nonpositive<Arch>(load<Arch>(scores + j) - V(shift));
+      const V w = exp(load<Arch>(scores + j) - V(shift));
       store<Arch>(scores + j, w);
       part += w;
     }
@@ -143,7 +145,7 @@ ATTN_KERNEL inline void online_softmax_row(float* scores, int num_keys, float* r
   if (j < num_keys) {
     alignas(64) float rest[kW];
     for (int i = 0; i < kW; ++i) rest[i] = j + i < num_keys ? scores[j + i] : -kInfinity;
-    const V w = exp_nonpositive<Arch>(load<Arch>(rest) - V(shift));
+    const V w = exp(load<Arch>(rest) - V(shift));
     store<Arch>(rest, w);
     for (int i = 0; j + i < num_keys; ++i) scores[j + i] = rest[i];
     add_compensated<Arch>(sum, error, w);

@@ -26,15 +26,20 @@ template <class Arch>
 }
 
 /// What float16 bits (sign-extended) give as float32 bits when they are only shifted into place: 2^-112 times the number, if it is finite.
+/// `mask` is half_mask(), made before the loop.
 template <class Arch>
-[[gnu::always_inline]] inline Vec<Arch> shifted_half(IntVec<Arch> bits) {
-  return as_float<Arch>((bits << 13) & IntVec<Arch>(static_cast<std::int32_t>(0x8FFFE000U)));
+[[gnu::always_inline]] inline IntVec<Arch> half_mask() {
+  return as_int<Arch>(loop_constant<Arch, 0x8FFFE000U>());
+}
+template <class Arch>
+[[gnu::always_inline]] inline Vec<Arch> shifted_half(IntVec<Arch> bits, IntVec<Arch> mask) {
+  return as_float<Arch>((bits << 13) & mask);
 }
 
 /// float16 bits (sign-extended) of finite numbers to float32.
 template <class Arch>
 [[gnu::always_inline]] inline Vec<Arch> finite_half_to_float(IntVec<Arch> bits) {
-  return shifted_half<Arch>(bits) * Vec<Arch>(0x1p112F);
+  return shifted_half<Arch>(bits, half_mask<Arch>()) * loop_constant<Arch, bits_of(0x1p112F)>();
 }
 
 /// float16 bits (sign-extended) to float32, exact for all 65,536 patterns: shifted into place, the exponent is 112 too small, which a
@@ -94,21 +99,25 @@ template <class Arch>
   return half_to_float<Arch>(load_i16<Arch>(p));
 }
 
-/// What `load_scaled` leaves out: a number is kScale<T> times what it gives.
+/// What `LoadScaled` leaves out: a number is kScale<T> times what it gives.
 template <class T>
 inline constexpr float kScale = 1.0F;
 template <>
 inline constexpr float kScale<std::uint16_t> = 0x1p112F;
 
-/// kLanes keys or values where each step counts: float32 as it is; of finite float16 what shifting gives, 1 / kScale of the number.
+/// Loads kLanes keys or values where each step counts: float32 as it is; of finite float16 what shifting gives, 1 / kScale of the number.
+/// Made before the loop.
+template <class Arch, class T>
+struct LoadScaled;
 template <class Arch>
-[[gnu::always_inline]] inline Vec<Arch> load_scaled(const float* p) {
-  return load<Arch>(p);
-}
+struct LoadScaled<Arch, float> {
+  [[gnu::always_inline]] Vec<Arch> operator()(const float* p) const { return load<Arch>(p); }
+};
 template <class Arch>
-[[gnu::always_inline]] inline Vec<Arch> load_scaled(const std::uint16_t* p) {
-  return shifted_half<Arch>(load_i16<Arch>(p));
-}
+struct LoadScaled<Arch, std::uint16_t> {
+  IntVec<Arch> mask = half_mask<Arch>();
+  [[gnu::always_inline]] Vec<Arch> operator()(const std::uint16_t* p) const { return shifted_half<Arch>(load_i16<Arch>(p), mask); }
+};
 /// The same for one.
 inline float scaled_one(const float* p) { return *p; }
 inline float scaled_one(const std::uint16_t* p) { return half_to_float_one(*p) * (1.0F / kScale<std::uint16_t>); }
@@ -118,7 +127,7 @@ template <class Arch>
 ATTN_KERNEL inline bool all_finite(const std::uint16_t* rows, std::ptrdiff_t stride, int num_rows, int width) {
   using H = xsimd::batch<std::uint16_t, Arch>;
   constexpr int kWide = static_cast<int>(H::size);
-  const H magnitude(0x7FFF);
+  const H magnitude = xsimd::bitwise_cast<std::uint16_t>(loop_constant<Arch, 0x7FFF7FFFU>());
   H largest(0);
   std::uint16_t rest = 0;
   for (int j = 0; j < num_rows; ++j) {

@@ -30,6 +30,7 @@ ATTN_KERNEL inline void online_softmax_panel(float* scores_t, std::ptrdiff_t sco
   using V = Vec<Arch>;
   constexpr int kW = kLanes<Arch>;
 
+  const ExpNonPositive<Arch> exp;
   const V old0 = load<Arch>(row_max);
   const V old1 = load<Arch>(row_max + kW);
   // Four maxima a column: a single one would wait for itself.
@@ -56,8 +57,8 @@ ATTN_KERNEL inline void online_softmax_panel(float* scores_t, std::ptrdiff_t sco
   // All keys hidden so far: -inf - -inf would be NaN. With 0 in its place every weight is exp(-inf) = 0.
   const V shift0 = xsimd::select(new0 == V(-kInfinity), V(0.0F), new0);
   const V shift1 = xsimd::select(new1 == V(-kInfinity), V(0.0F), new1);
-  const V alpha0 = exp_nonpositive<Arch>(old0 - shift0);
-  const V alpha1 = exp_nonpositive<Arch>(old1 - shift1);
+  const V alpha0 = exp(old0 - shift0);
+  const V alpha1 = exp(old1 - shift1);
   store<Arch>(rescale, alpha0);
   store<Arch>(rescale + kW, alpha1);
 
@@ -72,8 +73,8 @@ ATTN_KERNEL inline void online_softmax_panel(float* scores_t, std::ptrdiff_t sco
     ATTN_NO_UNROLL
     for (; j < end; ++j) {
       float* s = scores_t + j * scores_stride;
-      const V w0 = exp_nonpositive<Arch>(load<Arch>(s) - shift0);
-      const V w1 = exp_nonpositive<Arch>(load<Arch>(s + kW) - shift1);
+      const V w0 = exp(load<Arch>(s) - shift0);
+      const V w1 = exp(load<Arch>(s + kW) - shift1);
       store<Arch>(s, w0);
       store<Arch>(s + kW, w1);
       part0 += w0;

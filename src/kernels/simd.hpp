@@ -6,6 +6,7 @@
 #define XSIMD_WITH_EMULATED 1
 #endif
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -25,8 +26,8 @@
 #define ATTN_NO_UNROLL
 #endif
 
-/// Marks what stays a function of its own. Inlined into one large function, the loops of all kernels share V8's fast but careless register
-/// allocator for large functions: measured 22 GFLOP/s in place of 46.
+/// Marks a kernel: a function of its own, so that what a compiler makes of it does not depend on its callers. (Binaryen may still put one with a
+/// single caller into it; measured, that makes no difference.)
 #define ATTN_KERNEL [[gnu::noinline]]
 
 namespace attn::kernels {
@@ -76,6 +77,34 @@ template <class Arch>
   return Vec<Arch>::broadcast(*p);
 }
 
+/// The same bits, read as another type.
+template <class Arch>
+[[gnu::always_inline]] inline IntVec<Arch> as_int(Vec<Arch> x) {
+  return xsimd::bitwise_cast<std::int32_t>(x);
+}
+template <class Arch>
+[[gnu::always_inline]] inline Vec<Arch> as_float(IntVec<Arch> x) {
+  return xsimd::bitwise_cast<float>(x);
+}
+
+/// The bits of a constant, for loop_constant.
+consteval std::uint32_t bits_of(float x) { return std::bit_cast<std::uint32_t>(x); }
+
+/// Constants of loops, in memory. Not const, so that no compiler puts the value itself in the place of a load.
+template <std::uint32_t Bits>
+inline std::uint32_t constant_in_memory = Bits;
+
+/// All lanes = the float with these bits: for constants of an inner loop, which are to be made before it. V8 since 2024 writes a v128.const anew
+/// at each of its uses, three instructions, and what was loaded it keeps: the softmax took 2.3 times as long (Node 24).
+template <class Arch, std::uint32_t Bits>
+[[gnu::always_inline]] inline Vec<Arch> loop_constant() {
+  if constexpr (kIsWasm<Arch>) {
+    return as_float<Arch>(IntVec<Arch>(static_cast<std::int32_t>(constant_in_memory<Bits>)));
+  } else {
+    return Vec<Arch>(std::bit_cast<float>(Bits));
+  }
+}
+
 /// a * b + c: the one place where a fused multiply-add takes over, if there is one (relaxed SIMD, FMA3, NEON).
 template <class Arch>
 [[gnu::always_inline]] inline Vec<Arch> madd(Vec<Arch> a, Vec<Arch> b, Vec<Arch> c) {
@@ -115,16 +144,6 @@ template <class Arch>
 template <class Arch>
 [[gnu::always_inline]] inline Vec<Arch> max_any_nan(Vec<Arch> a, Vec<Arch> b) {
   return xsimd::max(a, b);
-}
-
-/// The same bits, read as another type.
-template <class Arch>
-[[gnu::always_inline]] inline IntVec<Arch> as_int(Vec<Arch> x) {
-  return xsimd::bitwise_cast<std::int32_t>(x);
-}
-template <class Arch>
-[[gnu::always_inline]] inline Vec<Arch> as_float(IntVec<Arch> x) {
-  return xsimd::bitwise_cast<float>(x);
 }
 
 }  // namespace attn::kernels

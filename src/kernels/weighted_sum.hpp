@@ -58,6 +58,7 @@ template <class Arch, int Rows, int Keys, class T>
                                                      int width, float* sum) {
   using V = Vec<Arch>;
   constexpr int kW = kLanes<Arch>;
+  const LoadScaled<Arch, T> load_scaled;
   V weight[Rows][Keys];
   for (int r = 0; r < Rows; ++r) {
     for (int k = 0; k < Keys; ++k) weight[r][k] = V(weights[r * layout.query_stride + k * layout.key_stride] * kScale<T>);
@@ -65,7 +66,7 @@ template <class Arch, int Rows, int Keys, class T>
   ATTN_NO_UNROLL
   for (int c = 0; c < width; c += kW) {
     V row[Keys];
-    for (int k = 0; k < Keys; ++k) row[k] = load_scaled<Arch>(value + k * value_stride + c);
+    for (int k = 0; k < Keys; ++k) row[k] = load_scaled(value + k * value_stride + c);
     for (int r = 0; r < Rows; ++r) {
       V s = load<Arch>(sum + r * kW);
       for (int k = 0; k < Keys; ++k) s = madd<Arch>(weight[r][k], row[k], s);

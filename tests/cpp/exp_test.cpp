@@ -23,7 +23,7 @@ float exp_in_lane(float x, int lane) {
   float values[kLanes];
   for (float& v : values) v = -1.0F;
   values[lane] = x;
-  kernels::store<Arch>(values, kernels::exp_nonpositive<Arch>(kernels::load<Arch>(values)));
+  kernels::store<Arch>(values, kernels::ExpNonPositive<Arch>{}(kernels::load<Arch>(values)));
   return values[lane];
 }
 
