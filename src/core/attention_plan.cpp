@@ -16,8 +16,11 @@ constexpr std::int64_t kWantedItems = 8;
 constexpr std::int32_t kMinChunkKeys = 1024;
 /// Floats of keys, or values, in a tile: 32 KiB, so that with scores and queries a tile stays near the core.
 constexpr std::int32_t kTileFloats = 8192;
+/// No more, since what a tile adds is summed plainly: small weights beside a large one would be rounded away in longer sums.
 constexpr std::int32_t kMaxKeyTile = 128;
 constexpr std::int32_t kMinKeyTile = 32;
+/// The same when decoding: each row is read once, so nothing has to stay in L1 but the scores, and long tiles have fewer starts and ends.
+constexpr std::int32_t kDecodeTileFloats = 16384;
 
 template <class T>
 T round_up(T value, T multiple) {
@@ -87,7 +90,8 @@ AttentionPlan make_plan(const AttentionParams& p, std::int32_t threads) noexcept
   plan.grouped_rows = plan.decode || p.seq_len_q < kQueryTile;
   const std::int64_t rows = plan.grouped_rows ? group_rows : p.seq_len_q;
   plan.row_tiles = static_cast<std::int32_t>(round_up<std::int64_t>(rows, kQueryTile) / kQueryTile);
-  plan.key_tile = std::clamp(round_up(kTileFloats / widest, 4), kMinKeyTile, kMaxKeyTile);
+  const std::int32_t tile_floats = plan.decode ? kDecodeTileFloats : kTileFloats;
+  plan.key_tile = std::clamp(round_up(tile_floats / widest, 4), kMinKeyTile, kMaxKeyTile);
 
   const std::int64_t heads = plan.grouped_rows ? p.num_kv_heads : p.num_heads;
   plan.items = static_cast<std::int64_t>(p.batch_size) * heads * plan.row_tiles;
