@@ -19,7 +19,8 @@ constexpr std::int32_t kTileFloats = 8192;
 /// No more, since what a tile adds is summed plainly: small weights beside a large one would be rounded away in longer sums.
 constexpr std::int32_t kMaxKeyTile = 128;
 constexpr std::int32_t kMinKeyTile = 32;
-/// The same when decoding: each row is read once, so nothing has to stay in L1 but the scores, and long tiles have fewer starts and ends.
+/// What takes the place of kTileFloats when decoding, where a row is read once (float16 that has to be looked at for infinities: twice): long
+/// tiles have fewer starts and ends.
 constexpr std::int32_t kDecodeTileFloats = 16384;
 
 template <class T>
@@ -111,7 +112,7 @@ AttentionPlan make_plan(const AttentionParams& p, std::int32_t threads) noexcept
                        + floats(plan.key_tile, kQueryTile)        // bias, transposed
                        + floats(plan.query_stride, kQueryTile)    // packed queries
                        + floats(plan.acc_stride, kQueryTile)      // accumulator
-                       + floats(plan.acc_stride, kMaxDecodeRows)  // what a tile adds to it when decoding
+                       + floats(plan.acc_stride, kMaxDecodeRows)  // what a tile adds to it, row by row
                        + floats(plan.key_tile, kLanes)            // value tail
                        + 4 * floats(1, kQueryTile)                // row_max, row_sum, row_error, rescale
                        + floats(plan.key_tile, p.value_dim);      // values as one query sees them

@@ -20,11 +20,11 @@ struct Workspace {
   /// packed panels in tiles, kernels::DecodeQueries when decoding
   float* queries;
   /// when decoding with float16 keys: the queries for keys that are 2^-112 times too small, and what the dot products lack then
-  float* half_queries;
-  float half_factor;
+  float* f16_queries;
+  float f16_score_factor;
   /// [query][acc_stride]
   float* acc;
-  /// [query][acc_stride]: what a tile of keys adds to acc when decoding
+  /// what a tile of keys adds to acc where it is summed row by row: kernels::weighted_sum_rows
   float* tile_sum;
   /// [key][kLanes]: the last columns of values whose width is no multiple of kLanes
   float* tail;

@@ -79,7 +79,7 @@ void dot_products(const AttentionWork& work, const RowTile& tile, std::int32_t f
   const std::ptrdiff_t stride = decode_scores_stride(work.plan);
   if (p.kv_type == KvType::f16) {
     const HalfRows key = half_rows(p.key, p.key_strides, tile, first);
-    kernels::dot_rows<Arch>({ws.half_queries, tile.count}, key.data, key.stride, count, p.head_dim, ws.half_factor, ws.scores, stride);
+    kernels::dot_rows<Arch>({ws.f16_queries, tile.count}, key.data, key.stride, count, p.head_dim, ws.f16_score_factor, ws.scores, stride);
     if (p.kv_finite || kernels::all_finite<Arch>(key.data, key.stride, count, p.head_dim)) return;
   }
   const FloatRows key = key_rows(p, tile, first, count, ws);
@@ -118,13 +118,14 @@ void prepare_decode_queries(const AttentionWork& work, const RowTile& tile, Work
     }
   }
   if (p.kv_type != KvType::f16) return;
-  // Keys come 2^-112 times too small. Half of that is made up for before the sum, so that no product gets near the smallest floats, where
-  // processors are slow; where a query is too large for that, all of it is made up for afterwards.
-  ws.half_factor = largest < 0x1p64F ? 0x1p56F : kernels::kScale<std::uint16_t>;
-  const float before = kernels::kScale<std::uint16_t> / ws.half_factor;
+  // Keys come 2^-112 times too small. 2^56 of that is made up for before the sum, so that no product gets near the smallest floats, where
+  // processors are slow (they stay slow where a key itself is among float16's smallest, below 6.1e-5); where a query is too large for that, all
+  // of it is made up for afterwards.
+  ws.f16_score_factor = largest < 0x1p64F ? 0x1p56F : kernels::kScale<std::uint16_t>;
+  const float before = kernels::kScale<std::uint16_t> / ws.f16_score_factor;
   const std::ptrdiff_t floats = tile.count * static_cast<std::ptrdiff_t>(work.plan.query_stride);
-  ws.half_queries = ws.queries + floats;
-  for (std::ptrdiff_t i = 0; i < floats; ++i) ws.half_queries[i] = ws.queries[i] * before;
+  ws.f16_queries = ws.queries + floats;
+  for (std::ptrdiff_t i = 0; i < floats; ++i) ws.f16_queries[i] = ws.queries[i] * before;
 }
 
 void decode_scores(const AttentionWork& work, const RowTile& tile, std::int32_t first, int count, MatrixStage stage, Workspace& ws) {

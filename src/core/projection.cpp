@@ -38,16 +38,6 @@ float element(const MatrixView& w, std::ptrdiff_t index) {
   return value;
 }
 
-/// Rows rows of one item: all their panels, depth by depth.
-template <int Rows, int Panels>
-void block(const ProjectionParams& p, const float* x, const float* panel, float* y) {
-  const std::ptrdiff_t stride = panel_floats(p.in_dim);
-  for (int i = 0; i < p.in_dim; i += kDepth) {
-    kernels::panel_block<Arch, Rows, Panels>(x + i, p.x_row_stride, panel + kP + static_cast<std::ptrdiff_t>(i) * kP, stride,
-                                             std::min(kDepth, p.in_dim - i), i == 0 ? panel : nullptr, y, p.y_row_stride);
-  }
-}
-
 /// The last panel of a group whose width is no multiple of kPanel: through a buffer, since a whole panel would overwrite its neighbour.
 template <int Rows>
 void narrow_block(const ProjectionParams& p, const float* x, const float* panel, int width, float* y) {
@@ -59,9 +49,13 @@ void narrow_block(const ProjectionParams& p, const float* x, const float* panel,
 /// A row alone: as many panels at once as keep the sums in registers, so that the weights are read at memory speed.
 void one_row(const ProjectionParams& p, const float* x, const float* panel, int whole_panels, float* y) {
   const std::ptrdiff_t stride = panel_floats(p.in_dim);
+  const auto panels = [&](auto kernel, int j) {
+    const float* from = panel + j * stride;
+    kernel(x, p.x_row_stride, from + kP, stride, p.in_dim, from, y + j * kP, p.y_row_stride);
+  };
   int j = 0;
-  for (; j + 3 <= whole_panels; j += 3) block<1, 3>(p, x, panel + j * stride, y + j * kP);
-  for (; j < whole_panels; ++j) block<1, 1>(p, x, panel + j * stride, y + j * kP);
+  for (; j + 3 <= whole_panels; j += 3) panels(kernels::panel_block<Arch, 1, 3>, j);
+  for (; j < whole_panels; ++j) panels(kernels::panel_block<Arch, 1, 1>, j);
 }
 
 template <int Rows>
@@ -80,26 +74,27 @@ void multiply(const ProjectionParams& p, const float* x, int count, const float*
   const int even = count / 2 * 2;
 
   // Two panels at a time, each pair over all pairs of rows, so that it is read from L1 after its first use.
-  for (int i = 0; even > 0 && i < p.in_dim; i += kDepth) {
+  for (int i = 0; count > 1 && i < p.in_dim; i += kDepth) {
     const int depth = std::min(kDepth, p.in_dim - i);
-    const auto pair_of_rows = [&](auto kernel, int j, int r) {
+    const auto rows = [&](auto kernel, int j, int r) {
       const float* panel = panels + j * stride;
       kernel(x + r * p.x_row_stride + i, p.x_row_stride, panel + kP + static_cast<std::ptrdiff_t>(i) * kP, stride, depth,
              i == 0 ? panel : nullptr, y + r * p.y_row_stride + j * kP, p.y_row_stride);
     };
     int j = 0;
     for (; j + 2 <= whole_panels; j += 2) {
-      for (int r = 0; r < even; r += 2) pair_of_rows(kernels::panel_block<Arch, 2, 2>, j, r);
+      for (int r = 0; r < even; r += 2) rows(kernels::panel_block<Arch, 2, 2>, j, r);
+      if (even < count) rows(kernels::panel_block<Arch, 1, 2>, j, even);
     }
-    for (int r = 0; j < whole_panels && r < even; r += 2) pair_of_rows(kernels::panel_block<Arch, 2, 1>, j, r);
+    if (j < whole_panels) {
+      for (int r = 0; r < even; r += 2) rows(kernels::panel_block<Arch, 2, 1>, j, r);
+      if (even < count) rows(kernels::panel_block<Arch, 1, 1>, j, even);
+    }
   }
-  for (int r = 0; r < even; r += 2) {
-    narrow_rows<2>(p, x + r * p.x_row_stride, panels + whole_panels * stride, width, y + r * p.y_row_stride + whole_panels * kP);
-  }
-  if (even < count) {
-    one_row(p, x + even * p.x_row_stride, panels, whole_panels, y + even * p.y_row_stride);
-    narrow_rows<1>(p, x + even * p.x_row_stride, panels + whole_panels * stride, width, y + even * p.y_row_stride + whole_panels * kP);
-  }
+  if (count == 1) one_row(p, x, panels, whole_panels, y);
+  const float* const narrow = panels + whole_panels * stride;
+  for (int r = 0; r < even; r += 2) narrow_rows<2>(p, x + r * p.x_row_stride, narrow, width, y + r * p.y_row_stride + whole_panels * kP);
+  if (even < count) narrow_rows<1>(p, x + even * p.x_row_stride, narrow, width, y + even * p.y_row_stride + whole_panels * kP);
 }
 
 /// Items are (batch row, block of rows, group, block of panels).

@@ -14,7 +14,7 @@ export const Status = {
 } as const;
 
 /** Changes whenever a block's layout or a bound function changes; `kAbiVersion` in src/bindings/abi.h is the same number. */
-export const ABI_VERSION = 1;
+export const ABI_VERSION = 2;
 
 /** Bits of {@link GlueModule.buildFlags}. */
 export const BuildFlag = { relaxed: 1, threads: 2 } as const;

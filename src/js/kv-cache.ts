@@ -166,7 +166,7 @@ export class WasmKvCache extends KvSource implements KvCache {
   readonly #positions: Int32Array;
   #keyStrides!: KvStrides;
   #valueStrides!: KvStrides;
-  /** No position taken since the last reset held an infinity or a NaN; only kept up for float16. */
+  /** No position taken since the cache was last empty held an infinity or a NaN; only kept up for float16. */
   #isFinite = true;
   #disposed = false;
 
@@ -530,6 +530,7 @@ export class WasmKvCache extends KvSource implements KvCache {
       this.#positions[b] = Math.min(wanted[b]!, this.#positions[b]!);
       this.#lengths[b] = lengths[b]!;
     }
+    if (this.length === 0) this.#isFinite = true;
   }
 
   reset(): void {

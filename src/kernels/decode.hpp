@@ -4,7 +4,7 @@
 #include "kernels/online_softmax.hpp"
 
 // Kernels for few queries and many keys: here the time goes into reading the key/value cache, so each key and value row is loaded as
-// vectors along its width, once for all queries that share it. Scores lie row by row, [query][key].
+// vectors along its width and serves all queries that share it. Scores lie row by row, [query][key].
 
 namespace attn::kernels {
 
@@ -35,7 +35,7 @@ struct DecodeQueries {
 };
 
 /// scores[r][j] = factor * dot(query[r], key[j]) for Rows queries from `first` on, and Keys keys. Every dot product is summed in the same
-/// order whatever Rows and Keys are, so results do not depend on how queries are grouped.
+/// order whatever Rows and Keys are, so results do not depend on how queries are grouped (with float16 keys: while all are below 2^64).
 template <class Arch, int Rows, int Keys, class T>
 [[gnu::always_inline]] inline void dot_block(DecodeQueries queries, int first, const T* key, std::ptrdiff_t key_stride, int head_dim,
                                              float factor, float* scores, std::ptrdiff_t scores_stride) {
@@ -62,7 +62,7 @@ template <class Arch, int Rows, int Keys, class T>
     // The queries are padded; the rows of the keys are not ours to read past.
     for (int j = 0; j < Keys; ++j) {
       float rest[kW] = {};
-      for (int d = whole; d < head_dim; ++d) rest[d - whole] = scaled_one(key + j * key_stride + d);
+      for (int d = whole; d < head_dim; ++d) rest[d - whole] = float_one(key + j * key_stride + d) * (1.0F / kScale<T>);
       const V k = load<Arch>(rest);
       for (int r = 0; r < Rows; ++r) sum[r][j] = madd<Arch>(load<Arch>(query + r * kW), k, sum[r][j]);
     }

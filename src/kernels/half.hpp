@@ -25,29 +25,32 @@ template <class Arch>
   for (int i = 0; i < kLanes<Arch>; ++i) p[i] = static_cast<std::uint16_t>(wide[i]);
 }
 
-/// What float16 bits (sign-extended) give as float32 bits when they are only shifted into place: 2^-112 times the number, if it is finite.
-/// `mask` is half_mask(), made before the loop.
 template <class Arch>
 [[gnu::always_inline]] inline IntVec<Arch> half_mask() {
   return as_int<Arch>(loop_constant<Arch, 0x8FFFE000U>());
 }
+
+/// What float16 bits (sign-extended) give as float32 bits when they are only shifted into place: 2^-112 times the number, if it is finite.
+/// `mask` is half_mask(), made before the loop.
 template <class Arch>
 [[gnu::always_inline]] inline Vec<Arch> shifted_half(IntVec<Arch> bits, IntVec<Arch> mask) {
   return as_float<Arch>((bits << 13) & mask);
 }
 
-/// float16 bits (sign-extended) of finite numbers to float32.
+/// float16 bits (sign-extended) of finite numbers to float32. Made before the loop.
 template <class Arch>
-[[gnu::always_inline]] inline Vec<Arch> finite_half_to_float(IntVec<Arch> bits) {
-  return shifted_half<Arch>(bits, half_mask<Arch>()) * loop_constant<Arch, bits_of(0x1p112F)>();
-}
+struct FiniteHalfToFloat {
+  IntVec<Arch> mask = half_mask<Arch>();
+  Vec<Arch> missing = loop_constant<Arch, bits_of(0x1p112F)>();
+  [[gnu::always_inline]] Vec<Arch> operator()(IntVec<Arch> bits) const { return shifted_half<Arch>(bits, mask) * missing; }
+};
 
 /// float16 bits (sign-extended) to float32, exact for all 65,536 patterns: shifted into place, the exponent is 112 too small, which a
 /// multiplication by 2^112 mends for normal and subnormal numbers alike; infinity and NaN get their all-ones exponent back.
 template <class Arch>
 [[gnu::always_inline]] inline Vec<Arch> half_to_float(IntVec<Arch> bits) {
   using I = IntVec<Arch>;
-  const I scaled = as_int<Arch>(finite_half_to_float<Arch>(bits));
+  const I scaled = as_int<Arch>(FiniteHalfToFloat<Arch>{}(bits));
   const I exponent(0x7C00);
   const auto special = (bits & exponent) == exponent;
   return as_float<Arch>(scaled | xsimd::select(special, I(0x7F800000), I(0)));
@@ -99,7 +102,7 @@ template <class Arch>
   return half_to_float<Arch>(load_i16<Arch>(p));
 }
 
-/// What `LoadScaled` leaves out: a number is kScale<T> times what it gives.
+/// What `LoadScaled` leaves out: a number is kScale<T> times what it loads.
 template <class T>
 inline constexpr float kScale = 1.0F;
 template <>
@@ -118,9 +121,9 @@ struct LoadScaled<Arch, std::uint16_t> {
   IntVec<Arch> mask = half_mask<Arch>();
   [[gnu::always_inline]] Vec<Arch> operator()(const std::uint16_t* p) const { return shifted_half<Arch>(load_i16<Arch>(p), mask); }
 };
-/// The same for one.
-inline float scaled_one(const float* p) { return *p; }
-inline float scaled_one(const std::uint16_t* p) { return half_to_float_one(*p) * (1.0F / kScale<std::uint16_t>); }
+/// One key or value as float32.
+inline float float_one(const float* p) { return *p; }
+inline float float_one(const std::uint16_t* p) { return half_to_float_one(*p); }
 
 /// True if all num_rows x width elements are finite: without its sign, a half that is not has bits from 0x7C00 on.
 template <class Arch>
@@ -146,9 +149,10 @@ ATTN_KERNEL inline bool all_finite(const std::uint16_t* rows, std::ptrdiff_t str
 template <class Arch, bool Finite = false>
 ATTN_KERNEL inline void half_to_float_row(const std::uint16_t* source, float* target, std::ptrdiff_t count) {
   constexpr int kW = kLanes<Arch>;
+  const FiniteHalfToFloat<Arch> finite;
   std::ptrdiff_t i = 0;
   for (; i + kW <= count; i += kW) {
-    store<Arch>(target + i, Finite ? finite_half_to_float<Arch>(load_i16<Arch>(source + i)) : load_kv<Arch>(source + i));
+    store<Arch>(target + i, Finite ? finite(load_i16<Arch>(source + i)) : load_kv<Arch>(source + i));
   }
   if (i == count) return;
   std::uint16_t in[kW] = {};

@@ -47,7 +47,7 @@ template <class Arch, class T>
 ATTN_KERNEL inline void pack_value_tail(const T* value, std::ptrdiff_t value_stride, int num_keys, int width, float* tail) {
   constexpr int kW = kLanes<Arch>;
   for (int j = 0; j < num_keys; ++j) {
-    for (int c = 0; c < kW; ++c) tail[j * kW + c] = c < width ? scaled_one(value + j * value_stride + c) * kScale<T> : 0.0F;
+    for (int c = 0; c < kW; ++c) tail[j * kW + c] = c < width ? float_one(value + j * value_stride + c) : 0.0F;
   }
 }
 
@@ -127,7 +127,7 @@ ATTN_KERNEL inline void add_sum_rows(const float* sum, int num_rows, int value_d
   }
 }
 
-/// The same for a tile of queries, rounded up to 4 rows of acc, with weights [num_keys][weights_stride].
+/// `weighted_sum_block` for a tile of queries, rounded up to 4 rows of acc, and the whole value width. weights_t [num_keys][weights_stride].
 template <class Arch>
 ATTN_KERNEL inline void weighted_sum_tile(const float* weights_t, std::ptrdiff_t weights_stride, int num_queries, int num_keys,
                                           const float* value, std::ptrdiff_t value_stride, int value_dim, const float* rescale, float* acc,

@@ -169,19 +169,25 @@ TEST_CASE("an append tells whether half-precision rows stayed finite", "[kv_cach
       for (const float odd : {65504.0F, 65520.0F, INFINITY, -INFINITY, NAN}) {
         for (const bool in_key : {true, false}) {
           for (const int row : {0, 2}) {
-            Cache cache(type, 2, 2, 8, 9, 4);
-            NewRows rows(cache, 3, Layout::bhsd, source);
-            // The last element of a row of the last head. Only two rows of the second batch row are taken.
-            const std::size_t at = static_cast<std::size_t>(in_key ? ((1 * 2 + 1) * 3 + row) * 9 + 8 : ((1 * 2 + 1) * 3 + row) * 4 + 3);
-            (in_key ? rows.key : rows.value)[at] = odd;
-            (in_key ? rows.key_f16 : rows.value_f16)[at] = to_half(odd);
-            const std::vector<std::int32_t> counts{3, 2};
-            std::int32_t finite = 1;
-            rows.params.cache = cache.linked();
-            rows.params.new_lengths = counts.data();
-            rows.params.finite = &finite;
-            REQUIRE(kv_cache_append(rows.params) == Status::ok);
-            CHECK(finite == (type == KvType::f16 && row < 2 && odd != 65504.0F ? 0 : 1));
+            for (int column = 0; column < (in_key ? 37 : 20); ++column) {
+              Cache cache(type, 2, 2, 8, 37, 20);
+              NewRows rows(cache, 3, Layout::bhsd, source);
+              // A row of the last head. Only two rows of the second batch row are taken.
+              const int width = in_key ? 37 : 20;
+              const auto at = static_cast<std::size_t>(((1 * 2 + 1) * 3 + row) * width + column);
+              (in_key ? rows.key : rows.value)[at] = odd;
+              (in_key ? rows.key_f16 : rows.value_f16)[at] = to_half(odd);
+              const std::vector<std::int32_t> counts{3, 2};
+              std::int32_t finite = 1;
+              rows.params.cache = cache.linked();
+              rows.params.new_lengths = counts.data();
+              rows.params.finite = &finite;
+              REQUIRE(kv_cache_append(rows.params) == Status::ok);
+              REQUIRE(finite == (type == KvType::f16 && row < 2 && odd != 65504.0F ? 0 : 1));
+              finite = 0;
+              REQUIRE(kv_cache_append(rows.params) == Status::ok);
+              REQUIRE(finite == 0);
+            }
           }
         }
       }

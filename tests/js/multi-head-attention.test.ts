@@ -202,6 +202,24 @@ describe("forward", () => {
     expect(cache.positions).toEqual(Int32Array.of(21, 21));
   });
 
+  it.each([1, 33])(
+    "with a float16 cache, what is too large for it is seen, by %i queries and by later ones, until it is taken back",
+    (count) => {
+      using layer = create();
+      using cache = attn.createKvCache({ batchSize: 2, numKvHeads: 2, headDim: 8, capacity: 3 * 33, dtype: "float16" });
+      const quiet = randomTensor([2, count, 32], 301);
+      const loud = { ...quiet, data: Float32Array.from(quiet.data) };
+      for (let i = loud.data.length - 32; i < loud.data.length; i++) loud.data[i]! *= 1e7; // the last position of the second batch row
+      const lastRowIsFinite = (from: typeof quiet): boolean =>
+        Array.from((layer.forward(from, { causal: true, cache }).output as Numbers).data.subarray(-32)).every(Number.isFinite);
+      expect(lastRowIsFinite(quiet)).toBe(true);
+      expect(lastRowIsFinite(loud)).toBe(false);
+      expect(lastRowIsFinite(quiet)).toBe(false);
+      cache.truncate(count);
+      expect(lastRowIsFinite(quiet)).toBe(true);
+    },
+  );
+
   it("a prompt of different lengths, then steps: each batch row equals its own call", () => {
     using layer = create({ rotary: { base: 100 } });
     using cache = attn.createKvCache({ batchSize: 2, numKvHeads: 2, headDim: 8, capacity: 21 });

@@ -1,16 +1,14 @@
 /** A stranger's page, bundled without configuration, in a real Chromium and from a sub-path. */
-import { cpSync, createReadStream, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
-import { createServer, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
-import { extname, join, normalize } from "node:path";
+import { cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { build as esbuild } from "esbuild";
 import { type Browser, chromium } from "playwright-core";
 import { build as vite } from "vite";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import webpack from "webpack";
 import { type Consumer, makeConsumer, smokeSource } from "./consumer";
+import { type FolderServer, serveFolder } from "./serve-folder";
 
-const types: Record<string, string> = { ".html": "text/html", ".js": "text/javascript", ".wasm": "application/wasm" };
 const page = (script: string) => `<!doctype html><meta charset="utf-8"><title>test</title>
   <meta http-equiv="Content-Security-Policy" content="script-src 'self' 'wasm-unsafe-eval'">
   <p id="answer"></p><script type="module" src="${script}"></script>`;
@@ -19,24 +17,17 @@ const entry = `import { loadAttention } from "attention-wasm";
     .catch((error) => { document.getElementById("answer").textContent = String(error); });`;
 
 let browser: Browser;
-let server: Server;
+let server: FolderServer;
 let consumer: Consumer;
 
 beforeAll(async () => {
   browser = await chromium.launch({ executablePath: process.env["CHROMIUM"] as string, args: ["--no-sandbox"] });
   consumer = makeConsumer("bundled", { "main.js": entry, "index.html": page("./main.js"), "plain/index.html": page("./main.js") });
-  // Everything below /app/, as on a host where the page is not at the root.
-  server = createServer((request, response) => {
-    const path = join(consumer.folder, normalize(decodeURIComponent((request.url ?? "/").replace(/^\/app/, "").replace(/\?.*/, ""))));
-    if (!existsSync(path) || !statSync(path).isFile()) return response.writeHead(404).end();
-    response.writeHead(200, { "Content-Type": types[extname(path)] ?? "application/octet-stream" });
-    return createReadStream(path).pipe(response);
-  });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  server = await serveFolder(consumer.folder);
 });
 afterAll(async () => {
   await browser?.close();
-  server?.close();
+  server?.stop();
   consumer?.remove();
 });
 
@@ -44,7 +35,7 @@ async function answerOf(path: string): Promise<string> {
   const tab = await browser.newPage();
   const problems: string[] = [];
   tab.on("pageerror", (error) => problems.push(String(error)));
-  await tab.goto(`http://127.0.0.1:${(server.address() as AddressInfo).port}/app/${path}`);
+  await tab.goto(server.address + path);
   await tab.waitForFunction(() => document.getElementById("answer")?.textContent !== "", undefined, { timeout: 20_000 });
   const answer = (await tab.textContent("#answer")) ?? "";
   await tab.close();

@@ -68,7 +68,8 @@ struct AttentionParams {
   float* output = nullptr;
   Strides query_strides, key_strides, value_strides, output_strides;
   KvType kv_type = KvType::f32;
-  /// float16 keys and values hold no infinity and no NaN, as the caller knows: they are not looked at, which saves time in decoding
+  /// float16 keys and values hold no infinity and no NaN, as the caller promises: they are not looked at, which saves time. Where it is not true,
+  /// they count as numbers from 65,536 to 131,008.
   bool kv_finite = false;
 
   std::int32_t batch_size = 0;

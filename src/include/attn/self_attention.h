@@ -63,7 +63,8 @@ struct SelfAttentionParams {
   float* output = nullptr;
   std::int32_t output_dim = 0;
 
-  /// sizes and options of the attention. The caller leaves query, key, value, output, their strides and kv_type alone: they are set here.
+  /// sizes and options of the attention. The caller leaves query, key, value, output, their strides, kv_type and kv_finite alone: they
+  /// are set here.
   /// seq_len_k counts all keys attended to: seq_len_new, one more with an extra key, or the longest of the batch rows in the cache afterwards.
   AttentionParams attention;
 

@@ -13,6 +13,7 @@ import { describeMachine, packageFolder } from "./machine.mjs";
 import { enterNative } from "./native-program.mjs";
 import { nodeStage } from "./node-processes.mjs";
 import { readOptions, usage } from "./options.mjs";
+import { runPair } from "./pairs.mjs";
 import { ratioReport, workloadTable } from "./report.mjs";
 import { allWorkloads } from "./workload.mjs";
 
@@ -40,6 +41,7 @@ await main(async () => {
   console.log(`${machine.cpu}, ${machine.cores} cores; ${machine.runtime} ${machine.flags}; Emscripten ${machine.emscripten}`);
 
   const measured = [];
+  const pairs = [];
   try {
     for (const w of workloads) {
       const plan = options.quick ? plans.quick : plans.full;
@@ -54,11 +56,12 @@ await main(async () => {
       measured.push(result);
       console.log(workloadTable(result));
     }
+    for (const ratio of file.ratios) pairs.push(...(await runPair(ratio, workloads, { list, stage, quick: options.quick })));
   } finally {
     await stage.close();
   }
-  console.log(ratioReport(measured, file.ratios));
-  save(options, { machine, measured });
+  console.log(ratioReport(measured, file.ratios, pairs));
+  save(options, { machine, measured, pairs });
   if (options.readme) await (await import("./readme.mjs")).writeReadme();
   // A wrong result is no slow result: it fails.
   const wrong = measured.flatMap(({ workload, results }) =>

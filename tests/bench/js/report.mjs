@@ -35,11 +35,11 @@ export function workloadTable({ workload, results }) {
 }
 
 /** The ratios of workloads.json, the shares of the limits and the smallest size that beats plain JavaScript, with the goals beside them. */
-export function ratioReport(measured, ratios) {
+export function ratioReport(measured, ratios, pairs) {
   const lines = [
     ...shareLines(measured),
     ...threadLines(measured),
-    ...ratios.flatMap((ratio) => ratioLines(measured, ratio)),
+    ...ratios.flatMap((ratio) => ratioLines(measured, ratio, pairs)),
     ...crossover(measured),
   ];
   return lines.length === 0 ? "" : `\nRatios (printed, not judged)\n${columns(["", "measured", "goal", ""], lines)}`;
@@ -69,7 +69,10 @@ function threadLines(measured) {
     );
 }
 
-function ratioLines(measured, { name, of, to, perOperation, atMost }) {
+/** From measurements in turns where there are any, else from those of the two workloads. */
+function ratioLines(measured, { name, of, to, perOperation, atMost }, pairs) {
+  const inTurns = pairs.filter((pair) => pair.of === of && pair.to === to);
+  if (inTurns.length > 0) return inTurns.map(({ variant, ratio }) => line(`${name} (${variant})`, ratio, atMost, false));
   const [a, b] = [of, to].map((id) => measured.find(({ workload }) => workload.id === id));
   return ["simd", "relaxed"].flatMap((variant) => {
     const [x, y] = [a, b].map((it) => it?.results.find(({ id, minMs }) => id === `attention-wasm ${variant}` && minMs));
