@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 
 #include "attn/parallel.h"
 #include "kernels/half.hpp"
@@ -13,6 +14,8 @@ namespace {
 
 using Arch = kernels::DefaultArch;
 constexpr int kP = kernels::kPanel<Arch>;
+template <int N>
+using Count = std::integral_constant<int, N>;
 
 /// Inputs that are summed before going to the next panel: two panels of weights of this depth take 24 KiB and stay in L1 for all rows.
 constexpr int kDepth = 384;
@@ -49,13 +52,13 @@ void narrow_block(const ProjectionParams& p, const float* x, const float* panel,
 /// A row alone: as many panels at once as keep the sums in registers, so that the weights are read at memory speed.
 void one_row(const ProjectionParams& p, const float* x, const float* panel, int whole_panels, float* y) {
   const std::ptrdiff_t stride = panel_floats(p.in_dim);
-  const auto panels = [&](auto kernel, int j) {
+  const auto panels = [&]<int Panels>(Count<Panels>, int j) {
     const float* from = panel + j * stride;
-    kernel(x, p.x_row_stride, from + kP, stride, p.in_dim, from, y + j * kP, p.y_row_stride);
+    kernels::panel_block<Arch, 1, Panels>(x, p.x_row_stride, from + kP, stride, p.in_dim, from, y + j * kP, p.y_row_stride);
   };
   int j = 0;
-  for (; j + 3 <= whole_panels; j += 3) panels(kernels::panel_block<Arch, 1, 3>, j);
-  for (; j < whole_panels; ++j) panels(kernels::panel_block<Arch, 1, 1>, j);
+  for (; j + 3 <= whole_panels; j += 3) panels(Count<3>{}, j);
+  for (; j < whole_panels; ++j) panels(Count<1>{}, j);
 }
 
 template <int Rows>
@@ -76,19 +79,19 @@ void multiply(const ProjectionParams& p, const float* x, int count, const float*
   // Two panels at a time, each pair over all pairs of rows, so that it is read from L1 after its first use.
   for (int i = 0; count > 1 && i < p.in_dim; i += kDepth) {
     const int depth = std::min(kDepth, p.in_dim - i);
-    const auto rows = [&](auto kernel, int j, int r) {
+    const auto block = [&]<int Rows, int Panels>(Count<Rows>, Count<Panels>, int j, int r) {
       const float* panel = panels + j * stride;
-      kernel(x + r * p.x_row_stride + i, p.x_row_stride, panel + kP + static_cast<std::ptrdiff_t>(i) * kP, stride, depth,
-             i == 0 ? panel : nullptr, y + r * p.y_row_stride + j * kP, p.y_row_stride);
+      kernels::panel_block<Arch, Rows, Panels>(x + r * p.x_row_stride + i, p.x_row_stride, panel + kP + static_cast<std::ptrdiff_t>(i) * kP,
+                                               stride, depth, i == 0 ? panel : nullptr, y + r * p.y_row_stride + j * kP, p.y_row_stride);
     };
     int j = 0;
     for (; j + 2 <= whole_panels; j += 2) {
-      for (int r = 0; r < even; r += 2) rows(kernels::panel_block<Arch, 2, 2>, j, r);
-      if (even < count) rows(kernels::panel_block<Arch, 1, 2>, j, even);
+      for (int r = 0; r < even; r += 2) block(Count<2>{}, Count<2>{}, j, r);
+      if (even < count) block(Count<1>{}, Count<2>{}, j, even);
     }
     if (j < whole_panels) {
-      for (int r = 0; r < even; r += 2) rows(kernels::panel_block<Arch, 2, 1>, j, r);
-      if (even < count) rows(kernels::panel_block<Arch, 1, 1>, j, even);
+      for (int r = 0; r < even; r += 2) block(Count<2>{}, Count<1>{}, j, r);
+      if (even < count) block(Count<1>{}, Count<1>{}, j, even);
     }
   }
   if (count == 1) one_row(p, x, panels, whole_panels, y);

@@ -45,18 +45,19 @@ ATTN_KERNEL inline void score_tile_of(const float* key, std::ptrdiff_t any_strid
                                       int head_dim, float* scores_t, std::ptrdiff_t scores_stride) {
   const std::ptrdiff_t key_stride = Stride != 0 ? Stride : any_stride;
   const std::ptrdiff_t panel_size = static_cast<std::ptrdiff_t>(head_dim) * kPanel<Arch>;
-  const auto panels_of = [&](auto block, int j) {
+  const auto panels_of = [&]<int Rows>(std::integral_constant<int, Rows>, int j) {
     for (int p = 0; p < num_panels; ++p) {
-      block(key + j * key_stride, key_stride, panels + p * panel_size, head_dim, scores_t + j * scores_stride + p * kPanel<Arch>,
-            scores_stride);
+      score_block<Arch, Rows>(key + j * key_stride, key_stride, panels + p * panel_size, head_dim,
+                              scores_t + j * scores_stride + p * kPanel<Arch>, scores_stride);
     }
   };
+  using std::integral_constant;
   int j = 0;
-  for (; j + 4 <= num_keys; j += 4) panels_of(score_block<Arch, 4>, j);
+  for (; j + 4 <= num_keys; j += 4) panels_of(integral_constant<int, 4>{}, j);
   switch (num_keys - j) {
-    case 1: panels_of(score_block<Arch, 1>, j); break;
-    case 2: panels_of(score_block<Arch, 2>, j); break;
-    case 3: panels_of(score_block<Arch, 3>, j); break;
+    case 1: panels_of(integral_constant<int, 1>{}, j); break;
+    case 2: panels_of(integral_constant<int, 2>{}, j); break;
+    case 3: panels_of(integral_constant<int, 3>{}, j); break;
     default: break;
   }
 }
