@@ -22,7 +22,7 @@ target_compile_options(attn_common_flags INTERFACE
   # GCC calls the length of an array a conversion when a template parameter of type int gives it; clang sees the same sources.
   $<$<CXX_COMPILER_ID:GNU>:-Wno-sign-conversion>
   # GCC 12 warns of its own AVX-512 header (its bug 105593).
-  $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>
+  $<$<CXX_COMPILER_ID:GNU>:-Wno-uninitialized -Wno-maybe-uninitialized>
   $<$<BOOL:${ATTN_WERROR}>:-Werror>
   # The kernels decide where multiply and add fuse (madd), so that one source gives the same bits in every build. Fast-math
   # is never on: xsimd's exponential is wrong under it, and -inf marks masked scores (a header refuses to compile with it).
