@@ -63,8 +63,11 @@ function row(it, withNative) {
   const [simd, relaxed, threads, plain, native] = ["attention-wasm simd", "attention-wasm relaxed", "attention-wasm relaxed, 2 threads", "plain JavaScript", "native"].map(find); // biome-ignore format: one list
   const time = (result) => (result ? milliseconds(result.minMs) : "-");
   const share = (result) => (result ? (result.rate / limitFor(result, it)?.rate).toFixed(2) : "-");
-  const beside = (result) =>
-    result && simd ? `${time(result)} (${(result.minMs / simd.minMs).toFixed(result.minMs > 10 * simd.minMs ? 0 : 2)} ×)` : "-";
+  // Like beside like: what uses relaxed SIMD stands beside our relaxed build.
+  const beside = (result) => {
+    const ours = result?.id.includes("relaxed") ? relaxed : simd;
+    return result && ours ? `${time(result)} (${(result.minMs / ours.minMs).toFixed(result.minMs > 10 * ours.minMs ? 0 : 2)} ×)` : "-";
+  };
   const peer = bestPeer(it);
   return [
     `${it.workload.name}: ${describe(it.workload)}`,
@@ -98,7 +101,7 @@ function smallest(measured) {
 
 function explanation({ machine }) {
   return `
-Best times; in brackets how many times as long as the baseline build on one thread (below 1: faster than ours). The SIMD limit is what multiply-adds between
+Best times; in brackets how many times as long as our build of the same kind, baseline or relaxed, on one thread (below 1: faster than ours). The SIMD limit is what multiply-adds between
 registers give in the same run (decoding: what a plain SIMD read of the same bytes gives), for the baseline and for the relaxed build. "native" is
 the same source for this machine's own instructions. Inputs lie in the library's own tensors, outputs are read back; each result was compared with
 float64 before its time was taken. Emscripten ${machine.emscripten}${machine.flags ? `, \`${machine.flags}\` for the relaxed builds in Node` : ""}${peersOf(machine)}.
