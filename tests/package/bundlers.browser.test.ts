@@ -6,6 +6,7 @@ import { type Browser, chromium } from "playwright-core";
 import { build as vite } from "vite";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import webpack from "webpack";
+import { answerOf } from "./answer-of";
 import { type Consumer, makeConsumer, smokeSource } from "./consumer";
 import { type FolderServer, serveFolder } from "./serve-folder";
 
@@ -31,17 +32,6 @@ afterAll(async () => {
   consumer?.remove();
 });
 
-async function answerOf(path: string): Promise<string> {
-  const tab = await browser.newPage();
-  const problems: string[] = [];
-  tab.on("pageerror", (error) => problems.push(String(error)));
-  await tab.goto(server.address + path);
-  await tab.waitForFunction(() => document.getElementById("answer")?.textContent !== "", undefined, { timeout: 20_000 });
-  const answer = (await tab.textContent("#answer")) ?? "";
-  await tab.close();
-  return [answer, ...problems].join("; ");
-}
-
 function nodeModulesIn(folder: string): string[] {
   const scripts = readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((file) => file.endsWith(".js"));
   return scripts.filter((file) => /["'](node:\w+|worker_threads)["']/.test(readFileSync(join(folder, file), "utf8")));
@@ -50,7 +40,7 @@ function nodeModulesIn(folder: string): string[] {
 describe("bundled by", () => {
   test("Vite", async () => {
     await vite({ root: consumer.folder, base: "./", logLevel: "error", configFile: false, build: { outDir: "vite" } });
-    expect(await answerOf("vite/index.html")).toBe("3.00000");
+    expect(await answerOf(browser, `${server.address}vite/index.html`)).toBe("3.00000");
     expect(nodeModulesIn(join(consumer.folder, "vite"))).toEqual([]);
   });
 
@@ -69,7 +59,7 @@ describe("bundled by", () => {
     expect(stats?.toJson({ all: false, errors: true, warnings: true })).toMatchObject({ errors: [], warnings: [] });
     expect(nodeModulesIn(join(consumer.folder, "webpack"))).toEqual([]);
     writeFileSync(join(consumer.folder, "webpack/index.html"), page("./main.js"));
-    expect(await answerOf("webpack/index.html")).toBe("3.00000");
+    expect(await answerOf(browser, `${server.address}webpack/index.html`)).toBe("3.00000");
   });
 
   test("esbuild, with the binaries copied beside the bundle", async () => {
@@ -86,7 +76,7 @@ describe("bundled by", () => {
     const dist = join(consumer.folder, "node_modules/attention-wasm/dist");
     for (const file of readdirSync(dist).filter((name) => name.endsWith(".wasm"))) cpSync(join(dist, file), join(outdir, file));
     writeFileSync(join(outdir, "index.html"), page("./main.js"));
-    expect(await answerOf("esbuild/index.html")).toBe("3.00000");
+    expect(await answerOf(browser, `${server.address}esbuild/index.html`)).toBe("3.00000");
     expect(nodeModulesIn(outdir)).toEqual([]);
   });
 
@@ -96,6 +86,6 @@ describe("bundled by", () => {
     writeFileSync(join(consumer.folder, "inline.js"), entry.replace('"attention-wasm"', '"attention-wasm/inline"'));
     await esbuild({ entryPoints: [join(consumer.folder, "inline.js")], bundle: true, format: "iife", outfile, logLevel: "silent" });
     writeFileSync(join(consumer.folder, "inline/index.html"), page("./main.js"));
-    expect(await answerOf("inline/index.html")).toBe("3.00000");
+    expect(await answerOf(browser, `${server.address}inline/index.html`)).toBe("3.00000");
   });
 });

@@ -2,6 +2,7 @@
 import { type Browser, chromium } from "playwright-core";
 import { build as vite } from "vite";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { answerOf } from "./answer-of";
 import { type Consumer, makeConsumer } from "./consumer";
 import { serveFolder } from "./serve-folder";
 
@@ -49,13 +50,9 @@ interface Answer {
 
 async function answersOf(headers: Record<string, string>): Promise<[Answer, Answer]> {
   const server = await serveFolder(consumer.folder, headers);
-  const tab = await browser.newPage();
   try {
-    await tab.goto(`${server.address}out/index.html`);
-    await tab.waitForFunction(() => document.getElementById("answer")?.textContent !== "", undefined, { timeout: 20_000 });
-    return JSON.parse((await tab.textContent("#answer")) ?? "");
+    return JSON.parse(await answerOf(browser, `${server.address}out/index.html`));
   } finally {
-    await tab.close();
     server.stop();
   }
 }

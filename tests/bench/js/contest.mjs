@@ -4,7 +4,7 @@
  */
 import { takesPart } from "./contestants.mjs";
 import { compare, makeReference } from "./reference.mjs";
-import { cacheBytes, flops, makeInputs } from "./workload.mjs";
+import { makeInputs, unitsOf } from "./workload.mjs";
 
 /**
  * Each contestant gets budgetMs a round. The times of the warm rounds do not count: engines compile well what has run for a while, and do so beside the
@@ -21,15 +21,7 @@ export async function runWorkload(w, { list, stage, enterNative, plan, quick, is
   const entries = [];
   for (const contestant of taking) {
     const participant = contestant.isNative ? await enterNative() : await stage.enter(contestant);
-    // what is not plain data, such as functions, stays here
-    const message = {
-      command: "prepare",
-      contestant: JSON.parse(JSON.stringify(contestant)),
-      workload: w,
-      rows: reference.rows,
-      width: reference.width,
-    };
-    const prepared = await participant.ask(message);
+    const prepared = await participant.ask(prepareMessage(contestant, w, reference));
     const entry = { contestant, participant, prepared, times: [], fastestMs: prepared.firstMs, error: prepared.error };
     if (!entry.error && !contestant.isLimit) entry.error = verify(w, reference, prepared, entry);
     if (entry.error) await participant.leave();
@@ -38,6 +30,11 @@ export async function runWorkload(w, { list, stage, enterNative, plan, quick, is
   await takeTurns(entries, w, plan);
   for (const { participant, error } of entries) if (!error) await participant.leave();
   return { workload: w, results: entries.map((entry) => summary(w, entry)) };
+}
+
+/** Asks a participant to prepare a workload and to show `rows` of its result. What is not plain data, such as functions, stays here. */
+export function prepareMessage(contestant, workload, { rows, width }) {
+  return { command: "prepare", contestant: JSON.parse(JSON.stringify(contestant)), workload, rows, width };
 }
 
 /** The reason why a result does not count, or undefined. */
@@ -81,7 +78,7 @@ function summary(w, { contestant, prepared, times, error, check, memoryBytes }) 
   if (error || times.length === 0) return { ...who, error: error ?? "no time was taken" };
   const sorted = times.map((time) => time / prepared.share).sort((a, b) => a - b);
   const minMs = sorted[0];
-  const units = prepared.units ?? (w.group === "decode" ? cacheBytes(w) : flops(w));
+  const units = prepared.units ?? unitsOf(w);
   const medianMs = (sorted[(sorted.length - 1) >> 1] + sorted[sorted.length >> 1]) / 2;
   return {
     ...who,

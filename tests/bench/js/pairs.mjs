@@ -2,7 +2,8 @@
  * The ratios of workloads.json, measured by taking turns: a machine that others use as well is faster now and slower then, and two workloads that
  * were timed one after the other would differ by that.
  */
-import { cacheBytes, flops } from "./workload.mjs";
+import { prepareMessage } from "./contest.mjs";
+import { unitsOf } from "./workload.mjs";
 
 const kRounds = { full: 8, quick: 2 };
 const kBudgetMs = 60;
@@ -22,13 +23,7 @@ export async function runPair(ratio, workloads, { list, stage, quick }) {
       for (const workload of pair) {
         const participant = await stage.enter(contestant);
         participants.push(participant);
-        await answer(participant, {
-          command: "prepare",
-          contestant: JSON.parse(JSON.stringify(contestant)),
-          workload,
-          rows: [0],
-          width: 1,
-        });
+        await answer(participant, prepareMessage(contestant, workload, { rows: [0], width: 1 }));
       }
       const best = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
       for (let round = -1; round < (quick ? kRounds.quick : kRounds.full); round++) {
@@ -37,7 +32,7 @@ export async function runPair(ratio, workloads, { list, stage, quick }) {
           if (round >= 0) best[i] = Math.min(best[i], ...times);
         }
       }
-      const [of, to] = pair.map((w, i) => best[i] / (ratio.perOperation ? units(w) : 1));
+      const [of, to] = pair.map((w, i) => best[i] / (ratio.perOperation ? unitsOf(w) : 1));
       found.push({ of: ratio.of, to: ratio.to, variant: contestant.variant, ratio: of / to });
     } finally {
       for (const participant of participants) await participant.leave();
@@ -45,8 +40,6 @@ export async function runPair(ratio, workloads, { list, stage, quick }) {
   }
   return found;
 }
-
-const units = (w) => (w.group === "decode" ? cacheBytes(w) : flops(w));
 
 async function answer(participant, message) {
   const result = await participant.ask(message);

@@ -24,6 +24,9 @@ export function flops(w) {
 /** Bytes of keys and values: what a decoding step has to read. */
 export const cacheBytes = (w) => 2 * 4 * w.kvHeads * w.seqLenK * w.headDim;
 
+/** What a workload's rate counts: operations, or the bytes that a decoding step reads. */
+export const unitsOf = (w) => (w.group === "decode" ? cacheBytes(w) : flops(w));
+
 export const describe = (w) =>
   [
     `${w.heads}${w.kvHeads === w.heads ? "" : `/${w.kvHeads}`} ${w.heads === 1 ? "head" : "heads"}`,
