@@ -20,7 +20,7 @@ bool any_nonzero(const std::uint8_t* mask, std::ptrdiff_t stride, int count) {
 
 FloatRows float_rows(const AttentionParams& p, const void* data, const Strides& strides, const RowTile& tile, std::int32_t first, int count,
                      std::int32_t width, float* scratch) {
-  const std::ptrdiff_t offset = tile.batch * strides.batch + tile.kv_head * strides.head + first * strides.row;
+  const std::ptrdiff_t offset = row_offset(strides, tile, first);
   if (p.kv_type == KvType::f32) return {static_cast<const float*>(data) + offset, strides.row};
   const std::uint16_t* source = static_cast<const std::uint16_t*>(data) + offset;
   const bool finite = p.kv_finite || kernels::all_finite<Arch>(source, strides.row, count, width);

@@ -71,6 +71,11 @@ void careful_weighted_sum(const AttentionWork& work, const RowTile& tile, Worksp
                           std::ptrdiff_t key_stride, std::int32_t first, int count, const float* value, std::ptrdiff_t value_stride,
                           bool first_tile);
 
+/// Element at which key, or value, `first` of the tile's key head begins.
+[[nodiscard]] constexpr std::ptrdiff_t row_offset(const Strides& strides, const RowTile& tile, std::int32_t first) {
+  return tile.batch * strides.batch + tile.kv_head * strides.head + first * strides.row;
+}
+
 /// Keys or values of a tile as float32: where they are, or, from float16, converted into scratch.
 struct FloatRows {
   const float* data;

@@ -68,8 +68,7 @@ struct HalfRows {
   std::ptrdiff_t stride;
 };
 HalfRows half_rows(const void* data, const Strides& strides, const RowTile& tile, std::int32_t first) {
-  return {static_cast<const std::uint16_t*>(data) + tile.batch * strides.batch + tile.kv_head * strides.head + first * strides.row,
-          strides.row};
+  return {static_cast<const std::uint16_t*>(data) + row_offset(strides, tile, first), strides.row};
 }
 
 /// ws.scores = q.k of the tile's queries and `count` keys. Finite float16 is read as it is; whether it was finite is seen afterwards, when it
