@@ -7,6 +7,10 @@ namespace attn::kernels {
 /// Keys, or vectors of keys, whose weights are summed plainly before the sum is added with compensation.
 inline constexpr int kSumBlock = 8;
 
+/// Keys whose exponentials online_softmax_panel works on at a time.
+inline constexpr int kExpBlock = 32;
+static_assert(kExpBlock % kSumBlock == 0);
+
 /// sum += x, where `error` is what earlier additions have added too much (Kahan).
 template <class Arch>
 [[gnu::always_inline]] inline void add_compensated(Vec<Arch>& sum, Vec<Arch>& error, Vec<Arch> x) {
@@ -21,6 +25,8 @@ template <class Arch>
 ///   new_max = max(row_max, max_j scores_t[j])        scores_t[j] <- exp(scores_t[j] - new_max)
 ///   rescale = exp(row_max - new_max)                 row_sum     <- row_sum * rescale + sum_j scores_t[j]
 ///
+/// An exponential is a chain of a dozen steps, too long for a core to overlap as many as would fill its units: it is cut in two, with a block
+/// of exponents put down in between (measured: 1.3 to 1.4 times as fast on Zen 3).
 /// The sum is taken over kSumBlock keys at a time and added to row_sum with Kahan's compensation, kept in row_error: thousands of small
 /// weights beside a large one would otherwise round the same way each time.
 /// scores_t [num_keys][scores_stride], in place; row_max, row_sum, row_error, rescale [kPanel].
@@ -66,22 +72,38 @@ ATTN_KERNEL inline void online_softmax_panel(float* scores_t, std::ptrdiff_t sco
   V sum1 = load<Arch>(row_sum + kW) * alpha1;
   V error0 = load<Arch>(row_error) * alpha0;
   V error1 = load<Arch>(row_error + kW) * alpha1;
-  for (j = 0; j < num_keys;) {
-    const int end = num_keys - j < kSumBlock ? num_keys : j + kSumBlock;
-    V part0(0.0F);
-    V part1(0.0F);
+  alignas(64) float powers[kExpBlock * kPanel<Arch>];
+  const auto reduce = [&](float* s, V shift, float* power) {
+    const auto parts = exp.reduce(load<Arch>(s) - shift);
+    store<Arch>(s, parts.rest);
+    store<Arch>(power, parts.power);
+  };
+  const auto expand = [&](float* s, const float* power) {
+    const V weight = exp.expand({load<Arch>(power), load<Arch>(s)});
+    store<Arch>(s, weight);
+    return weight;
+  };
+  for (int first = 0; first < num_keys; first += kExpBlock) {
+    const int last = num_keys - first < kExpBlock ? num_keys : first + kExpBlock;
+    float* power = powers;
     ATTN_NO_UNROLL
-    for (; j < end; ++j) {
-      float* s = scores_t + j * scores_stride;
-      const V w0 = exp(load<Arch>(s) - shift0);
-      const V w1 = exp(load<Arch>(s + kW) - shift1);
-      store<Arch>(s, w0);
-      store<Arch>(s + kW, w1);
-      part0 += w0;
-      part1 += w1;
+    for (j = first; j < last; ++j, power += kPanel<Arch>) {
+      reduce(scores_t + j * scores_stride, shift0, power);
+      reduce(scores_t + j * scores_stride + kW, shift1, power + kW);
     }
-    add_compensated<Arch>(sum0, error0, part0);
-    add_compensated<Arch>(sum1, error1, part1);
+    power = powers;
+    for (j = first; j < last;) {
+      const int end = last - j < kSumBlock ? last : j + kSumBlock;
+      V part0(0.0F);
+      V part1(0.0F);
+      ATTN_NO_UNROLL
+      for (; j < end; ++j, power += kPanel<Arch>) {
+        part0 += expand(scores_t + j * scores_stride, power);
+        part1 += expand(scores_t + j * scores_stride + kW, power + kW);
+      }
+      add_compensated<Arch>(sum0, error0, part0);
+      add_compensated<Arch>(sum1, error1, part1);
+    }
   }
   store<Arch>(row_sum, sum0);
   store<Arch>(row_sum + kW, sum1);
