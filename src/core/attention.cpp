@@ -6,6 +6,7 @@
 #include "attn/parallel.h"
 #include "core/attention_plan.h"
 #include "core/attention_work.h"
+#include "core/packed_values.h"
 #include "kernels/simd.hpp"
 
 namespace attn {
@@ -114,6 +115,7 @@ Status attention_forward(const AttentionParams& params, void* scratch, std::size
     work.row_max = work.partials + plan.partial_floats;
     work.row_sum = work.row_max + plan.row_floats / 2;
   }
+  for (std::int32_t t = 0; t < thread_count(); ++t) core::forget_packed_values(work, t);
   const double pairs = static_cast<double>(params.batch_size) * params.num_heads * params.seq_len_q * params.seq_len_k;
   parallel_for(static_cast<std::int32_t>(plan.items), pairs * (params.head_dim + params.value_dim + 16), core::run_item, &work);
   if (plan.chunks > 1) parallel_for(static_cast<std::int32_t>(plan.items / plan.chunks), 0.0, core::merge_item, &work);

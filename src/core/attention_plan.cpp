@@ -23,6 +23,11 @@ constexpr std::int32_t kMinKeyTile = 32;
 /// tiles have fewer starts and ends.
 constexpr std::int32_t kDecodeTileFloats = 16384;
 
+/// Values are packed (packed_values.h) where at least so many queries share them: below, packing takes longer than it saves.
+constexpr std::int64_t kMinPackedRows = 192;
+/// And where they take no more than this: 4 MiB a thread.
+constexpr std::int64_t kMaxPackedFloats = std::int64_t{1} << 20;
+
 template <class T>
 T round_up(T value, T multiple) {
   return (value + multiple - 1) / multiple * multiple;
@@ -107,6 +112,11 @@ AttentionPlan make_plan(const AttentionParams& p, std::int32_t threads) noexcept
   constexpr std::int32_t kLanes = kernels::kLanes<DefaultArch>;
   plan.acc_stride = round_up(std::max(p.value_dim, 1), kLanes);
   plan.query_stride = round_up(std::max(p.head_dim, 1), kLanes);
+  constexpr std::int32_t kPanel = kernels::kPanel<DefaultArch>;
+  const std::int64_t packed_floats = static_cast<std::int64_t>(p.seq_len_k) * round_up(p.value_dim, kPanel);
+  if (!plan.decode && p.output != nullptr && group_rows >= kMinPackedRows && packed_floats <= kMaxPackedFloats) {
+    plan.packed_stride = p.seq_len_k * kPanel;
+  }
   const auto floats = [](std::int64_t a, std::int64_t b) { return static_cast<std::size_t>(round_up<std::int64_t>(a * b, 16)); };
   plan.thread_floats = floats(plan.key_tile, kQueryTile)          // scores
                        + floats(plan.key_tile, kQueryTile)        // bias, transposed
@@ -119,6 +129,7 @@ AttentionPlan make_plan(const AttentionParams& p, std::int32_t threads) noexcept
   if (p.kv_type == KvType::f16) {
     plan.thread_floats += floats(plan.key_tile, p.head_dim) + floats(plan.key_tile, p.value_dim);
   }
+  if (plan.packed_stride > 0) plan.thread_floats += floats(1, 1) + floats(packed_floats, 1);
   if (plan.chunks > 1) plan.partial_floats = static_cast<std::size_t>(plan.items) * floats(plan.acc_stride + 2, kQueryTile);
   if (p.matrix != nullptr && p.matrix_stage == MatrixStage::weights) {
     plan.row_floats = 2 * floats(static_cast<std::int64_t>(p.batch_size) * p.num_heads, p.seq_len_q);

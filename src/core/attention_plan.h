@@ -32,7 +32,10 @@ struct AttentionPlan {
   /// head_dim rounded up to whole vectors
   std::int32_t query_stride = 0;
 
-  /// Scratch, in floats. Each thread: scores, packed queries, accumulator, what a tile adds to it, value tail, float16 tiles. Whole call: partial results of chunks, row statistics.
+  /// Floats from one panel of packed values to the next (packed_values.h); 0 where values are read as they lie.
+  std::int32_t packed_stride = 0;
+
+  /// Scratch, in floats. Each thread: scores, packed queries, accumulator, what a tile adds to it, value tail, packed values, float16 tiles. Whole call: partial results of chunks, row statistics.
   std::size_t thread_floats = 0;
   std::size_t partial_floats = 0;
   std::size_t row_floats = 0;

@@ -9,6 +9,8 @@
 namespace attn::core {
 namespace {
 
+constexpr std::int32_t kPanel = kernels::kPanel<Arch>;
+
 std::ptrdiff_t padded(std::ptrdiff_t floats) { return (floats + 15) / 16 * 16; }
 
 bool any_nonzero(const std::uint8_t* mask, std::ptrdiff_t stride, int count) {
@@ -54,6 +56,10 @@ Workspace AttentionWork::workspace(std::int32_t thread) const {
   ws.row_error = take(kQueryTile);
   ws.rescale = take(kQueryTile);
   ws.seen_value = take(static_cast<std::ptrdiff_t>(plan.key_tile) * params.value_dim);
+  if (plan.packed_stride > 0) {
+    ws.packed_head = reinterpret_cast<std::int32_t*>(take(1));
+    ws.packed_values = take(static_cast<std::ptrdiff_t>(plan.packed_stride) * ((params.value_dim + kPanel - 1) / kPanel));
+  }
   if (params.kv_type == KvType::f16) {
     ws.key_f32 = take(static_cast<std::ptrdiff_t>(plan.key_tile) * params.head_dim);
     ws.value_f32 = take(static_cast<std::ptrdiff_t>(plan.key_tile) * params.value_dim);
@@ -101,6 +107,7 @@ void careful_weighted_sum(const AttentionWork& work, const RowTile& tile, Worksp
         std::copy_n(value + j * value_stride, width, to);
       } else {
         std::fill_n(to, width, 0.0F);
+        ws.scores[r * query_stride + j * key_stride] = 0.0F;
       }
     }
     kernels::weighted_sum_rows<Arch, 1, float>(ws.scores + r * query_stride, {query_stride, key_stride}, count, ws.seen_value, width,

@@ -35,6 +35,9 @@ struct Workspace {
   float* rescale;
   /// values of a tile as one query sees them, for `careful_weighted_sum`
   float* seen_value;
+  /// the key head, over all batches, whose values lie in packed_values, and these: packed_values.h; null where values are not packed
+  std::int32_t* packed_head;
+  float* packed_values;
   /// float16 keys and values of a tile as float32
   float* key_f32;
   float* value_f32;
@@ -64,7 +67,8 @@ bool mask_shows_any(const AttentionParams& params, const RowTile& tile, std::int
 /// Starts the row statistics of a tile: the sink, if there is one and this is the first chunk, is a score that has been seen already.
 void start_rows(const AttentionParams& params, const RowTile& tile, bool first_chunk, Workspace& ws);
 
-/// acc += weights * value, with 0 in place of values that a query does not see: they may hold NaN or infinity, and 0 * NaN is NaN.
+/// acc += weights * value, with 0 in place of values that a query does not see, and of their weights, which may not have been calculated:
+/// the values may hold NaN or infinity, and 0 * NaN is NaN.
 /// value: rows of keys [first, first + count). weight of row r and key j = ws.scores[r * query_stride + j * key_stride]. Slow; only for tiles
 /// with such values.
 void careful_weighted_sum(const AttentionWork& work, const RowTile& tile, Workspace& ws, std::ptrdiff_t query_stride,

@@ -4,10 +4,12 @@
 #include <algorithm>
 
 #include "core/attention_work.h"
+#include "core/packed_values.h"
 #include "kernels/online_softmax.hpp"
 #include "kernels/query_panel.hpp"
 #include "kernels/score_tile.hpp"
 #include "kernels/tile_scores.hpp"
+#include "kernels/value_panel.hpp"
 #include "kernels/weighted_sum.hpp"
 
 namespace attn::core {
@@ -17,6 +19,35 @@ constexpr int kP = kernels::kPanel<Arch>;
 static_assert(kQueryTile % kP == 0, "a tile of queries must hold whole panels");
 
 int panels(const RowTile& tile) { return (tile.count + kP - 1) / kP; }
+
+/// The keys of a tile that each panel of queries has to do with.
+struct PanelSpans {
+  kernels::KeySpan of[kQueryTile / kP];
+};
+
+PanelSpans all_keys(int count) {
+  PanelSpans spans;
+  std::fill_n(spans.of, kQueryTile / kP, kernels::KeySpan{0, count});
+  return spans;
+}
+
+/// From the first key that some query of the panel sees to the last one, by range alone: near the diagonal of a causal mask, or the edges of
+/// a window, panels see less than their tile.
+PanelSpans seen_keys(const RowTile& tile, std::int32_t first, int count) {
+  PanelSpans spans = all_keys(count);
+  if (first >= tile.every.begin && first + count <= tile.every.end) return spans;
+  for (int panel = 0; panel < panels(tile); ++panel) {
+    kernels::KeySpan& keys = spans.of[panel];
+    keys = {count, 0};
+    for (int r = panel * kP; r < std::min((panel + 1) * kP, tile.count); ++r) {
+      if (tile.begin[r] >= tile.end[r]) continue;
+      keys.first = std::min(keys.first, std::clamp(tile.begin[r] - first, 0, count));
+      keys.last = std::max(keys.last, std::clamp(tile.end[r] - first, 0, count));
+    }
+    if (keys.first >= keys.last) keys = {0, 0};
+  }
+  return spans;
+}
 
 /// Turns the bias of keys [first, first + count) into ws.bias_t [key][kQueryTile]. False if every element of a real row is -inf.
 bool load_bias(const AttentionParams& p, const RowTile& tile, std::int32_t first, int count, Workspace& ws) {
@@ -67,13 +98,15 @@ void hide_by_mask(const AttentionParams& p, const RowTile& tile, std::int32_t fi
   }
 }
 
-/// Step 2 to 4 of attention on a tile: scores, then everything that happens to them before the softmax, up to `stage`.
+/// Step 2 to 4 of attention on a tile: scores, then everything that happens to them before the softmax, up to `stage`, where `spans` say.
 /// ws.bias_t holds the bias if there is one.
-void scores_of_tile(const AttentionWork& work, const RowTile& tile, std::int32_t first, int count, MatrixStage stage, Workspace& ws) {
+void scores_of_tile(const AttentionWork& work, const RowTile& tile, std::int32_t first, int count, const PanelSpans& spans, MatrixStage stage,
+                    Workspace& ws) {
   const AttentionParams& p = work.params;
   const FloatRows key = key_rows(p, tile, first, count, ws);
   const int columns = panels(tile) * kP;
-  kernels::score_tile<Arch>(key.data, key.stride, count, ws.queries, panels(tile), p.head_dim, ws.scores, kQueryTile);
+  kernels::score_tile<Arch>(key.data, key.stride, count, ws.queries, spans.of, panels(tile), p.head_dim, ws.scores,
+                            kQueryTile);
   if (stage == MatrixStage::scaled_scores) return;
   if (p.softcap > 0.0F) kernels::softcap_tile<Arch>(ws.scores, kQueryTile, count, columns, p.softcap);
   if (stage == MatrixStage::softcapped_scores) return;
@@ -85,6 +118,27 @@ void scores_of_tile(const AttentionWork& work, const RowTile& tile, std::int32_t
   }
 }
 
+/// ws.acc = ws.acc * ws.rescale + weights * values of the tile.
+void add_values(const AttentionWork& work, const RowTile& tile, std::int32_t first, int count, const PanelSpans& spans, bool first_tile,
+                Workspace& ws) {
+  const AttentionParams& p = work.params;
+  const bool is_packed = work.plan.packed_stride > 0;
+  const bool hides = may_hide(p, tile, first, count);
+  if (hides || !is_packed) {
+    const FloatRows value = value_rows(p, tile, first, count, ws);
+    if (hides && !kernels::all_finite<Arch>(value.data, value.stride, count, p.value_dim)) {
+      return careful_weighted_sum(work, tile, ws, 1, kQueryTile, first, count, value.data, value.stride, first_tile);
+    }
+    if (!is_packed) {
+      return kernels::weighted_sum_tile<Arch>(ws.scores, kQueryTile, tile.count, count, spans.of, value.data, value.stride, p.value_dim,
+                                              ws.rescale, ws.acc, work.plan.acc_stride, first_tile, ws.tail);
+    }
+  }
+  const float* const values = packed_values(work, tile, ws) + static_cast<std::ptrdiff_t>(first) * kP;
+  kernels::weighted_sum_panels<Arch>(ws.scores, kQueryTile, tile.count, spans.of, values, work.plan.packed_stride, p.value_dim, ws.rescale,
+                                     ws.acc, work.plan.acc_stride, first_tile);
+}
+
 }  // namespace
 
 void prepare_tile_queries(const AttentionWork& work, const RowTile& tile, Workspace& ws) {
@@ -93,7 +147,7 @@ void prepare_tile_queries(const AttentionWork& work, const RowTile& tile, Worksp
 
 void tile_scores(const AttentionWork& work, const RowTile& tile, std::int32_t first, int count, MatrixStage stage, Workspace& ws) {
   if (work.params.bias != nullptr) load_bias(work.params, tile, first, count, ws);
-  scores_of_tile(work, tile, first, count, stage, ws);
+  scores_of_tile(work, tile, first, count, all_keys(count), stage, ws);
 }
 
 void run_tile(const AttentionWork& work, const RowTile& tile, KeyRange keys, bool first_chunk, Workspace& ws, bool& touched) {
@@ -105,21 +159,15 @@ void run_tile(const AttentionWork& work, const RowTile& tile, KeyRange keys, boo
     const int count = std::min(work.plan.key_tile, keys.end - first);
     if (p.mask != nullptr && !mask_shows_any(p, tile, first, count)) continue;
     if (p.bias != nullptr && !load_bias(p, tile, first, count, ws)) continue;
-    scores_of_tile(work, tile, first, count, MatrixStage::masked_scores, ws);
+    const PanelSpans spans = seen_keys(tile, first, count);
+    scores_of_tile(work, tile, first, count, spans, MatrixStage::masked_scores, ws);
     for (int panel = 0; panel < panels(tile); ++panel) {
       const int c = panel * kP;
-      kernels::online_softmax_panel<Arch>(ws.scores + c, kQueryTile, count, ws.row_max + c, ws.row_sum + c, ws.row_error + c,
-                                          ws.rescale + c);
+      const kernels::KeySpan span = spans.of[panel];
+      kernels::online_softmax_panel<Arch>(ws.scores + span.first * kQueryTile + c, kQueryTile, span.last - span.first, ws.row_max + c,
+                                          ws.row_sum + c, ws.row_error + c, ws.rescale + c);
     }
-    if (p.output != nullptr) {
-      const FloatRows value = value_rows(p, tile, first, count, ws);
-      if (may_hide(p, tile, first, count) && !kernels::all_finite<Arch>(value.data, value.stride, count, p.value_dim)) {
-        careful_weighted_sum(work, tile, ws, 1, kQueryTile, first, count, value.data, value.stride, !touched);
-      } else {
-        kernels::weighted_sum_tile<Arch>(ws.scores, kQueryTile, tile.count, count, value.data, value.stride, p.value_dim, ws.rescale,
-                                         ws.acc, work.plan.acc_stride, !touched, ws.tail);
-      }
-    }
+    if (p.output != nullptr) add_values(work, tile, first, count, spans, !touched, ws);
     touched = true;
   }
 }

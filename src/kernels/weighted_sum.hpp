@@ -127,32 +127,39 @@ ATTN_KERNEL inline void add_sum_rows(const float* sum, int num_rows, int value_d
   }
 }
 
-/// `weighted_sum_block` for a tile of queries, rounded up to 4 rows of acc, and the whole value width. weights_t [num_keys][weights_stride].
+/// `weighted_sum_block` for a tile of queries, rounded up to 4 rows of acc, `Vectors` vectors of the value width, and of each panel of queries
+/// the keys of its span. weights_t [num_keys][weights_stride].
+template <class Arch, int Vectors>
+[[gnu::always_inline]] inline void weighted_sum_columns(const float* weights_t, std::ptrdiff_t weights_stride, int num_queries,
+                                                        const KeySpan* spans, const float* value, std::ptrdiff_t value_stride,
+                                                        const float* rescale, float* acc, std::ptrdiff_t acc_stride, bool first) {
+  for (int r = 0; r < num_queries; r += 4) {
+    const KeySpan keys = spans[r / kPanel<Arch>];
+    weighted_sum_block<Arch, 4, Vectors>(weights_t + keys.first * weights_stride + r, {1, weights_stride}, keys.last - keys.first,
+                                         value + keys.first * value_stride, value_stride, rescale + r, acc + r * acc_stride, acc_stride, first);
+  }
+}
+
+/// The same for the whole value width. tail [num_keys][kLanes]: scratch.
 template <class Arch>
 ATTN_KERNEL inline void weighted_sum_tile(const float* weights_t, std::ptrdiff_t weights_stride, int num_queries, int num_keys,
-                                          const float* value, std::ptrdiff_t value_stride, int value_dim, const float* rescale, float* acc,
-                                          std::ptrdiff_t acc_stride, bool first, float* tail) {
+                                          const KeySpan* spans, const float* value, std::ptrdiff_t value_stride, int value_dim,
+                                          const float* rescale, float* acc, std::ptrdiff_t acc_stride, bool first, float* tail) {
   constexpr int kW = kLanes<Arch>;
-  const WeightLayout layout{1, weights_stride};
+  const auto columns = [&]<int Vectors>(std::integral_constant<int, Vectors>, int c, const float* from, std::ptrdiff_t stride) {
+    weighted_sum_columns<Arch, Vectors>(weights_t, weights_stride, num_queries, spans, from, stride, rescale, acc + c, acc_stride, first);
+  };
+  using One = std::integral_constant<int, 1>;
+  using Two = std::integral_constant<int, 2>;
   int c = 0;
-  for (; c + 2 * kW <= value_dim; c += 2 * kW) {
-    for (int r = 0; r < num_queries; r += 4) {
-      weighted_sum_block<Arch, 4, 2>(weights_t + r, layout, num_keys, value + c, value_stride, rescale + r, acc + r * acc_stride + c,
-                                     acc_stride, first);
-    }
-  }
+  for (; c + 2 * kW <= value_dim; c += 2 * kW) columns(Two{}, c, value + c, value_stride);
   if (c + kW <= value_dim) {
-    for (int r = 0; r < num_queries; r += 4) {
-      weighted_sum_block<Arch, 4, 1>(weights_t + r, layout, num_keys, value + c, value_stride, rescale + r, acc + r * acc_stride + c,
-                                     acc_stride, first);
-    }
+    columns(One{}, c, value + c, value_stride);
     c += kW;
   }
   if (c < value_dim) {
     pack_value_tail<Arch>(value + c, value_stride, num_keys, value_dim - c, tail);
-    for (int r = 0; r < num_queries; r += 4) {
-      weighted_sum_block<Arch, 4, 1>(weights_t + r, layout, num_keys, tail, kW, rescale + r, acc + r * acc_stride + c, acc_stride, first);
-    }
+    columns(One{}, c, tail, kW);
   }
 }
 

@@ -17,6 +17,7 @@ constexpr int kP = kernels::kPanel<Arch>;
 constexpr int kQueries = 4 * kP;
 constexpr int kKeys = 64;
 constexpr int kHeadDim = 64;
+constexpr kernels::KeySpan kSpans[] = {{0, kKeys}, {0, kKeys}, {0, kKeys}, {0, kKeys}};
 constexpr double kBudgetMs = 200;
 constexpr int kRepeats = 100;
 
@@ -39,7 +40,7 @@ Result score_tile() {
   const Floats panels(kQueries * kHeadDim, 2);
   Floats scores(kKeys * kQueries);
   const auto run = [&] {
-    kernels::score_tile<Arch>(key.get(), kHeadDim, kKeys, panels.get(), kQueries / kP, kHeadDim, scores.get(), kQueries);
+    kernels::score_tile<Arch>(key.get(), kHeadDim, kKeys, panels.get(), kSpans, kQueries / kP, kHeadDim, scores.get(), kQueries);
   };
   run();
   double error = 0;
@@ -62,7 +63,7 @@ Result weighted_sum_tile() {
   Floats tail(kKeys * kernels::kLanes<Arch>);
   Floats acc(kQueries * kHeadDim);
   const auto run = [&] {
-    kernels::weighted_sum_tile<Arch>(weights.get(), kQueries, kQueries, kKeys, value.get(), kHeadDim, kHeadDim, rescale.get(), acc.get(),
+    kernels::weighted_sum_tile<Arch>(weights.get(), kQueries, kQueries, kKeys, kSpans, value.get(), kHeadDim, kHeadDim, rescale.get(), acc.get(),
                                      kHeadDim, true, tail.get());
   };
   run();
