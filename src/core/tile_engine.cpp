@@ -49,6 +49,29 @@ PanelSpans seen_keys(const RowTile& tile, std::int32_t first, int count) {
   return spans;
 }
 
+/// Keys of a tile that some query does not see, by range alone: the first and the last ones.
+struct PartlySeen {
+  kernels::KeySpan of[2];
+};
+
+PartlySeen partly_seen(const RowTile& tile, std::int32_t first, int count) {
+  const int begin = std::clamp(tile.every.begin - first, 0, count);
+  const int end = std::clamp(tile.every.end - first, begin, count);
+  return {{{0, begin}, {end, count}}};
+}
+
+/// Whether a value of a key that some query may not see is infinite or NaN: weight 0 does not hide it.
+bool hides_any_nonfinite(const AttentionParams& p, const RowTile& tile, std::int32_t first, int count, Workspace& ws) {
+  const bool any_key = p.mask != nullptr || p.bias != nullptr;
+  const PartlySeen hidden = any_key ? PartlySeen{{{0, count}, {count, count}}} : partly_seen(tile, first, count);
+  for (const kernels::KeySpan& keys : hidden.of) {
+    if (keys.first >= keys.last) continue;
+    const FloatRows value = value_rows(p, tile, first + keys.first, keys.last - keys.first, ws);
+    if (!kernels::all_finite<Arch>(value.data, value.stride, keys.last - keys.first, p.value_dim)) return true;
+  }
+  return false;
+}
+
 /// Turns the bias of keys [first, first + count) into ws.bias_t [key][kQueryTile]. False if every element of a real row is -inf.
 bool load_bias(const AttentionParams& p, const RowTile& tile, std::int32_t first, int count, Workspace& ws) {
   const std::ptrdiff_t stride = p.bias_strides.key;
@@ -113,8 +136,9 @@ void scores_of_tile(const AttentionWork& work, const RowTile& tile, std::int32_t
   if (p.alibi_slopes != nullptr) kernels::alibi_tile<Arch>(ws.scores, kQueryTile, count, columns, first, tile.position, tile.slope);
   if (p.bias != nullptr) kernels::bias_tile<Arch>(ws.scores, kQueryTile, count, columns, ws.bias_t, kQueryTile);
   if (p.mask != nullptr) hide_by_mask(p, tile, first, count, ws.scores);
-  if (first < tile.every.begin || first + count > tile.every.end) {
-    kernels::range_tile<Arch>(ws.scores, kQueryTile, count, columns, first, tile.begin, tile.end);
+  for (const kernels::KeySpan& keys : partly_seen(tile, first, count).of) {
+    kernels::range_tile<Arch>(ws.scores + keys.first * kQueryTile, kQueryTile, keys.last - keys.first, columns, first + keys.first, tile.begin,
+                              tile.end);
   }
 }
 
@@ -122,17 +146,16 @@ void scores_of_tile(const AttentionWork& work, const RowTile& tile, std::int32_t
 void add_values(const AttentionWork& work, const RowTile& tile, std::int32_t first, int count, const PanelSpans& spans, bool first_tile,
                 Workspace& ws) {
   const AttentionParams& p = work.params;
-  const bool is_packed = work.plan.packed_stride > 0;
-  const bool hides = may_hide(p, tile, first, count);
-  if (hides || !is_packed) {
+  const bool is_careful = hides_any_nonfinite(p, tile, first, count, ws);
+  if (is_careful || work.plan.packed_stride == 0) {
     const FloatRows value = value_rows(p, tile, first, count, ws);
-    if (hides && !kernels::all_finite<Arch>(value.data, value.stride, count, p.value_dim)) {
-      return careful_weighted_sum(work, tile, ws, 1, kQueryTile, first, count, value.data, value.stride, first_tile);
+    if (is_careful) {
+      careful_weighted_sum(work, tile, ws, 1, kQueryTile, first, count, value.data, value.stride, first_tile);
+    } else {
+      kernels::weighted_sum_tile<Arch>(ws.scores, kQueryTile, tile.count, count, spans.of, value.data, value.stride, p.value_dim, ws.rescale,
+                                       ws.acc, work.plan.acc_stride, first_tile, ws.tail);
     }
-    if (!is_packed) {
-      return kernels::weighted_sum_tile<Arch>(ws.scores, kQueryTile, tile.count, count, spans.of, value.data, value.stride, p.value_dim,
-                                              ws.rescale, ws.acc, work.plan.acc_stride, first_tile, ws.tail);
-    }
+    return;
   }
   const float* const values = packed_values(work, tile, ws) + static_cast<std::ptrdiff_t>(first) * kP;
   kernels::weighted_sum_panels<Arch>(ws.scores, kQueryTile, tile.count, spans.of, values, work.plan.packed_stride, p.value_dim, ws.rescale,
