@@ -71,10 +71,6 @@ float* AttentionWork::partial(std::int64_t item) const {
   return partials + item * padded(static_cast<std::ptrdiff_t>(plan.acc_stride + 2) * kQueryTile);
 }
 
-bool may_hide(const AttentionParams& params, const RowTile& tile, std::int32_t first, int count) {
-  return params.mask != nullptr || params.bias != nullptr || first < tile.every.begin || first + count > tile.every.end;
-}
-
 bool mask_shows_any(const AttentionParams& params, const RowTile& tile, std::int32_t first, int count) {
   const std::ptrdiff_t stride = params.mask_strides.key;
   const int rows = tile.shared_mask ? 1 : tile.count;

@@ -58,9 +58,6 @@ struct AttentionWork {
   [[nodiscard]] float* partial(std::int64_t item) const;
 };
 
-/// Whether some query of the tile may not see some key in [first, first + count). Where it says no, no mask has to be applied.
-bool may_hide(const AttentionParams& params, const RowTile& tile, std::int32_t first, int count);
-
 /// Whether the yes/no mask lets any query of the tile see any key in [first, first + count).
 bool mask_shows_any(const AttentionParams& params, const RowTile& tile, std::int32_t first, int count);
 

@@ -85,6 +85,11 @@ void dot_products(const AttentionWork& work, const RowTile& tile, std::int32_t f
   kernels::dot_rows<Arch>({ws.queries, tile.count}, key.data, key.stride, count, p.head_dim, 1.0F, ws.scores, stride);
 }
 
+/// Whether some query of the tile may not see some key in [first, first + count).
+bool may_hide(const AttentionParams& p, const RowTile& tile, std::int32_t first, int count) {
+  return p.mask != nullptr || p.bias != nullptr || first < tile.every.begin || first + count > tile.every.end;
+}
+
 /// ws.acc = ws.acc * ws.rescale + weights * values of the tile, likewise.
 void add_values(const AttentionWork& work, const RowTile& tile, std::int32_t first, int count, bool first_tile, Workspace& ws) {
   const AttentionParams& p = work.params;

@@ -123,13 +123,12 @@ void hide_by_mask(const AttentionParams& p, const RowTile& tile, std::int32_t fi
 
 /// Step 2 to 4 of attention on a tile: scores, then everything that happens to them before the softmax, up to `stage`, where `spans` say.
 /// ws.bias_t holds the bias if there is one.
-void scores_of_tile(const AttentionWork& work, const RowTile& tile, std::int32_t first, int count, const PanelSpans& spans, MatrixStage stage,
-                    Workspace& ws) {
+void scores_of_tile(const AttentionWork& work, const RowTile& tile, std::int32_t first, int count, const PanelSpans& spans,
+                    MatrixStage stage, Workspace& ws) {
   const AttentionParams& p = work.params;
   const FloatRows key = key_rows(p, tile, first, count, ws);
   const int columns = panels(tile) * kP;
-  kernels::score_tile<Arch>(key.data, key.stride, count, ws.queries, spans.of, panels(tile), p.head_dim, ws.scores,
-                            kQueryTile);
+  kernels::score_tile<Arch>(key.data, key.stride, count, ws.queries, spans.of, panels(tile), p.head_dim, ws.scores, kQueryTile);
   if (stage == MatrixStage::scaled_scores) return;
   if (p.softcap > 0.0F) kernels::softcap_tile<Arch>(ws.scores, kQueryTile, count, columns, p.softcap);
   if (stage == MatrixStage::softcapped_scores) return;
@@ -137,8 +136,8 @@ void scores_of_tile(const AttentionWork& work, const RowTile& tile, std::int32_t
   if (p.bias != nullptr) kernels::bias_tile<Arch>(ws.scores, kQueryTile, count, columns, ws.bias_t, kQueryTile);
   if (p.mask != nullptr) hide_by_mask(p, tile, first, count, ws.scores);
   for (const kernels::KeySpan& keys : partly_seen(tile, first, count).of) {
-    kernels::range_tile<Arch>(ws.scores + keys.first * kQueryTile, kQueryTile, keys.last - keys.first, columns, first + keys.first, tile.begin,
-                              tile.end);
+    kernels::range_tile<Arch>(ws.scores + keys.first * kQueryTile, kQueryTile, keys.last - keys.first, columns, first + keys.first,
+                              tile.begin, tile.end);
   }
 }
 
@@ -152,8 +151,8 @@ void add_values(const AttentionWork& work, const RowTile& tile, std::int32_t fir
     if (is_careful) {
       careful_weighted_sum(work, tile, ws, 1, kQueryTile, first, count, value.data, value.stride, first_tile);
     } else {
-      kernels::weighted_sum_tile<Arch>(ws.scores, kQueryTile, tile.count, count, spans.of, value.data, value.stride, p.value_dim, ws.rescale,
-                                       ws.acc, work.plan.acc_stride, first_tile, ws.tail);
+      kernels::weighted_sum_tile<Arch>(ws.scores, kQueryTile, tile.count, count, spans.of, value.data, value.stride, p.value_dim,
+                                       ws.rescale, ws.acc, work.plan.acc_stride, first_tile, ws.tail);
     }
     return;
   }

@@ -2,6 +2,7 @@
 
 #include "kernels/half.hpp"
 #include "kernels/online_softmax.hpp"
+#include "kernels/read_ahead.hpp"
 
 // Kernels for few queries and many keys: here the time goes into reading the key/value cache, so each key and value row is loaded as
 // vectors along its width and serves all queries that share it. Scores lie row by row, [query][key].
@@ -88,12 +89,15 @@ template <class Arch, class T>
 ATTN_KERNEL inline void dot_rows(DecodeQueries queries, const T* key, std::ptrdiff_t key_stride, int num_keys, int head_dim, float factor,
                                  float* scores, std::ptrdiff_t scores_stride) {
   const int n = queries.num_queries;
+  ReadAhead<T> ahead(key, key_stride, num_keys, head_dim);
   int j = 0;
   // 8 sums at a time. Four queries take two keys: each key is read once, and few rows are read side by side.
   for (; n == 4 && j + 2 <= num_keys; j += 2) {
+    ahead.up_to(j + 2);
     dot_block<Arch, 4, 2>(queries, 0, key + j * key_stride, key_stride, head_dim, factor, scores + j, scores_stride);
   }
   for (; j + 4 <= num_keys; j += 4) {
+    ahead.up_to(j + 4);
     const T* k = key + j * key_stride;
     int r = 0;
     for (; r + 2 <= n; r += 2) {

@@ -10,7 +10,7 @@ namespace attn::kernels {
 /// it in the low bits of the sum; with 127 added as well these bits are the exponent of 2^n. n ln 2 is subtracted in two parts, the first of
 /// which is exact (Cody and Waite). exp(r) is a polynomial of degree 5, minimax in relative error (1.05e-7) with p(0) = p'(0) = 1, added up
 /// by Estrin's scheme: as many steps as by Horner's, in a chain of two thirds of its length, which is what the softmax waits for.
-/// Below -87.7 (n = -127) the exponent is 0 and so is the result. Relative error above that: below 2.5e-7.
+/// Below -87.7 (n = -127) the exponent is 0 and so is the result. Relative error above that: below 3e-7.
 template <class Arch>
 class ExpNonPositive {
   using V = Vec<Arch>;

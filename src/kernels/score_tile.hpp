@@ -65,8 +65,8 @@ ATTN_KERNEL inline void score_tile_of(const float* key, std::ptrdiff_t any_strid
 
 /// The same, whatever the distance of the key rows; the usual widths of a head have loops of their own.
 template <class Arch>
-inline void score_tile(const float* key, std::ptrdiff_t key_stride, int num_keys, const float* panels, const KeySpan* spans,
-                       int num_panels, int head_dim, float* scores_t, std::ptrdiff_t scores_stride) {
+inline void score_tile(const float* key, std::ptrdiff_t key_stride, int num_keys, const float* panels, const KeySpan* spans, int num_panels,
+                       int head_dim, float* scores_t, std::ptrdiff_t scores_stride) {
   const auto run = [&](auto kernel) { kernel(key, key_stride, num_keys, panels, spans, num_panels, head_dim, scores_t, scores_stride); };
   switch (key_stride) {
     case 32: run(score_tile_of<Arch, 32>); break;

@@ -32,8 +32,8 @@ ATTN_KERNEL inline void pack_values(const float* value, std::ptrdiff_t value_str
 /// `weighted_sum_tile` on values in panels, which begin at the first key of the tile.
 template <class Arch>
 ATTN_KERNEL inline void weighted_sum_panels(const float* weights_t, std::ptrdiff_t weights_stride, int num_queries, const KeySpan* spans,
-                                            const float* panels, std::ptrdiff_t panel_stride, int value_dim, const float* rescale, float* acc,
-                                            std::ptrdiff_t acc_stride, bool first) {
+                                            const float* panels, std::ptrdiff_t panel_stride, int value_dim, const float* rescale,
+                                            float* acc, std::ptrdiff_t acc_stride, bool first) {
   constexpr int kP = kPanel<Arch>;
   int c = 0;
   for (; c + kLanes<Arch> < value_dim; c += kP, panels += panel_stride) {

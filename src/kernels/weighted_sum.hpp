@@ -1,6 +1,7 @@
 #pragma once
 
 #include "kernels/half.hpp"
+#include "kernels/read_ahead.hpp"
 
 namespace attn::kernels {
 
@@ -82,8 +83,10 @@ template <class Arch, int Rows, class T>
                                                          std::ptrdiff_t value_stride, int width, float* sum) {
   // As many weights as leave registers for the sums and the values.
   constexpr int kKeys = Rows == 1 ? 8 : Rows == 2 ? 4 : 2;
+  ReadAhead<T> ahead(value, value_stride, num_keys, width);
   int j = 0;
   for (; j + kKeys <= num_keys; j += kKeys) {
+    ahead.up_to(j + kKeys);
     add_weighted_rows<Arch, Rows, kKeys>(weights + j * layout.key_stride, layout, value + j * value_stride, value_stride, width, sum);
   }
   for (; j < num_keys; ++j) {
@@ -136,7 +139,8 @@ template <class Arch, int Vectors>
   for (int r = 0; r < num_queries; r += 4) {
     const KeySpan keys = spans[r / kPanel<Arch>];
     weighted_sum_block<Arch, 4, Vectors>(weights_t + keys.first * weights_stride + r, {1, weights_stride}, keys.last - keys.first,
-                                         value + keys.first * value_stride, value_stride, rescale + r, acc + r * acc_stride, acc_stride, first);
+                                         value + keys.first * value_stride, value_stride, rescale + r, acc + r * acc_stride, acc_stride,
+                                         first);
   }
 }
 

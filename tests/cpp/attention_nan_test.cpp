@@ -73,7 +73,7 @@ TEST_CASE("hidden keys and values add nothing, whatever they hold", "[attention]
   Random random("hidden NaN");
   for (const HiddenBy by : {HiddenBy::mask, HiddenBy::bias, HiddenBy::length, HiddenBy::causal, HiddenBy::window}) {
     for (const int position : kPositions) {
-      for (const int queries : {1, 9, 33}) {
+      for (const int queries : {1, 9, 33, 100}) {  // 100: values are packed
         Problem clean = hide(by, position, queries, random);
         clean.want_matrix(MatrixStage::weights);
         clean.run();
@@ -131,7 +131,7 @@ TEST_CASE("hidden for some rows only: NaN shows in exactly the rows that see it"
   Random random("partly hidden NaN");
   for (const int position : kPositions) {
     for (const bool in_key : {true, false}) {
-      for (const int queries : {3, 40}) {
+      for (const int queries : {3, 40, 200}) {  // 200: values are packed
         Problem p({.batch = 1, .heads = 2, .kv_heads = 2, .seq_q = queries, .seq_k = kKeys, .head_dim = 5, .value_dim = 6});
         p.fill_random(random);
         p.options.causal = true;

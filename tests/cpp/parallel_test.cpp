@@ -95,8 +95,8 @@ TEST_CASE("numbers of threads that make no sense give one thread", "[parallel]")
 TEST_CASE("attention gives the same bits on 1, 2, 3 and 4 threads", "[parallel][attention]") {
   Random random("attention on threads");
   std::vector<Problem> problems;
-  // prefill, decode in chunks, decode with groups, matrices; each large enough to be shared out
-  problems.push_back(Problem({.batch = 2, .heads = 3, .kv_heads = 3, .seq_q = 130, .seq_k = 200, .head_dim = 32, .value_dim = 32}));
+  // prefill with packed values, decode in chunks, decode with groups, matrices; each large enough to be shared out
+  problems.push_back(Problem({.batch = 2, .heads = 3, .kv_heads = 3, .seq_q = 210, .seq_k = 200, .head_dim = 32, .value_dim = 32}));
   problems.push_back(Problem({.batch = 1, .heads = 1, .kv_heads = 1, .seq_q = 1, .seq_k = 9000, .head_dim = 64, .value_dim = 64}));
   problems.push_back(Problem({.batch = 1, .heads = 8, .kv_heads = 2, .seq_q = 2, .seq_k = 3000, .head_dim = 32, .value_dim = 48}));
   problems.push_back(Problem({.batch = 2, .heads = 4, .kv_heads = 2, .seq_q = 70, .seq_k = 140, .head_dim = 16, .value_dim = 16}));

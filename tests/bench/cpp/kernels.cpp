@@ -63,8 +63,8 @@ Result weighted_sum_tile() {
   Floats tail(kKeys * kernels::kLanes<Arch>);
   Floats acc(kQueries * kHeadDim);
   const auto run = [&] {
-    kernels::weighted_sum_tile<Arch>(weights.get(), kQueries, kQueries, kKeys, kSpans, value.get(), kHeadDim, kHeadDim, rescale.get(), acc.get(),
-                                     kHeadDim, true, tail.get());
+    kernels::weighted_sum_tile<Arch>(weights.get(), kQueries, kQueries, kKeys, kSpans, value.get(), kHeadDim, kHeadDim, rescale.get(),
+                                     acc.get(), kHeadDim, true, tail.get());
   };
   run();
   double error = 0;
