@@ -114,7 +114,7 @@ AttentionPlan make_plan(const AttentionParams& p, std::int32_t threads) noexcept
   plan.query_stride = round_up(std::max(p.head_dim, 1), kLanes);
   constexpr std::int32_t kPanel = kernels::kPanel<DefaultArch>;
   const std::int64_t packed_floats = static_cast<std::int64_t>(p.seq_len_k) * round_up(p.value_dim, kPanel);
-  if (!plan.decode && p.output != nullptr && group_rows >= kMinPackedRows && packed_floats <= kMaxPackedFloats) {
+  if (!plan.decode && group_rows >= kMinPackedRows && packed_floats <= kMaxPackedFloats) {
     plan.packed_stride = p.seq_len_k * kPanel;
   }
   const auto floats = [](std::int64_t a, std::int64_t b) { return static_cast<std::size_t>(round_up<std::int64_t>(a * b, 16)); };

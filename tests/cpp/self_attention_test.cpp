@@ -238,6 +238,26 @@ TEST_CASE("all seven steps agree with the reference, over many sizes", "[self_at
   }
 }
 
+TEST_CASE("many positions: values are packed, traced or not", "[self_attention]") {
+  Random random("many positions");
+  for (const int positions : {200, 203}) {
+    for (const int x_dim : {9, 700}) {
+      Sizes s;
+      s.seq_q = s.seq_k = positions;
+      s.x_dim = s.key_x_dim = x_dim;
+      s.head_dim = 12;
+      s.value_dim = 13;
+      s.output_dim = 21;
+      Layer layer(random, s);
+      check_steps(layer);
+      const Buffer<float> traced = layer.output;
+      layer.params.trace = {};
+      REQUIRE(layer.run() == Status::ok);
+      CHECK(traced == layer.output);
+    }
+  }
+}
+
 TEST_CASE("norm of queries and keys, then rotary positions", "[self_attention][rotary][rms_norm]") {
   Random random("norm and rotary");
   for (int n = 0; n < 12; ++n) {
