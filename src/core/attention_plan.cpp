@@ -23,8 +23,9 @@ constexpr std::int32_t kMinKeyTile = 32;
 /// tiles have fewer starts and ends.
 constexpr std::int32_t kDecodeTileFloats = 16384;
 
-/// Values are packed (packed_values.h) where at least so many queries share them: below, packing takes longer than it saves.
-constexpr std::int64_t kMinPackedRows = 192;
+/// Values are packed (packed_values.h) where each thread has at least so many queries for a key head, if they share them: with fewer, packing
+/// takes longer than it saves.
+constexpr std::int64_t kMinPackedRows = 96;
 /// And where they take no more than this: 4 MiB a thread.
 constexpr std::int64_t kMaxPackedFloats = std::int64_t{1} << 20;
 
@@ -112,9 +113,11 @@ AttentionPlan make_plan(const AttentionParams& p, std::int32_t threads) noexcept
   constexpr std::int32_t kLanes = kernels::kLanes<DefaultArch>;
   plan.acc_stride = round_up(std::max(p.value_dim, 1), kLanes);
   plan.query_stride = round_up(std::max(p.head_dim, 1), kLanes);
+  // Not a matter of `output`: a layer plans before it has one.
   constexpr std::int32_t kPanel = kernels::kPanel<DefaultArch>;
   const std::int64_t packed_floats = static_cast<std::int64_t>(p.seq_len_k) * round_up(p.value_dim, kPanel);
-  if (!plan.decode && group_rows >= kMinPackedRows && packed_floats <= kMaxPackedFloats) {
+  if (!plan.decode && group_rows / std::max(threads, 1) >= kMinPackedRows && packed_floats > 0 && packed_floats <= kMaxPackedFloats) {
+    plan.packed_floats = static_cast<std::int32_t>(packed_floats);
     plan.packed_stride = p.seq_len_k * kPanel;
   }
   const auto floats = [](std::int64_t a, std::int64_t b) { return static_cast<std::size_t>(round_up<std::int64_t>(a * b, 16)); };
@@ -129,7 +132,7 @@ AttentionPlan make_plan(const AttentionParams& p, std::int32_t threads) noexcept
   if (p.kv_type == KvType::f16) {
     plan.thread_floats += floats(plan.key_tile, p.head_dim) + floats(plan.key_tile, p.value_dim);
   }
-  if (plan.packed_stride > 0) plan.thread_floats += floats(1, 1) + floats(packed_floats, 1);
+  if (plan.packed_floats > 0) plan.thread_floats += floats(1, 1) + floats(plan.packed_floats, 1);
   if (plan.chunks > 1) plan.partial_floats = static_cast<std::size_t>(plan.items) * floats(plan.acc_stride + 2, kQueryTile);
   if (p.matrix != nullptr && p.matrix_stage == MatrixStage::weights) {
     plan.row_floats = 2 * floats(static_cast<std::int64_t>(p.batch_size) * p.num_heads, p.seq_len_q);

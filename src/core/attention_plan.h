@@ -11,7 +11,8 @@ namespace attn::core {
 /// Up to so many queries of one key head go the way of kernels/decode.hpp.
 inline constexpr std::int32_t kMaxDecodeRows = 4;
 
-/// How a call is cut into work. It follows from the sizes alone, never from the number of threads, and so do the results.
+/// How a call is cut into work. It follows from the sizes alone, never from the number of threads, and so do the results. (With many threads
+/// values are not packed: that changes no bit.)
 struct AttentionPlan {
   /// At most kMaxDecodeRows queries share a key head: the time goes into reading keys and values (kernels/decode.hpp).
   bool decode = false;
@@ -32,10 +33,12 @@ struct AttentionPlan {
   /// head_dim rounded up to whole vectors
   std::int32_t query_stride = 0;
 
-  /// Floats from one panel of packed values to the next (packed_values.h); 0 where values are read as they lie.
+  /// Floats of the values that a thread packs (packed_values.h), and from one of their panels to the next; 0 where values are read as they lie.
+  std::int32_t packed_floats = 0;
   std::int32_t packed_stride = 0;
 
-  /// Scratch, in floats. Each thread: scores, packed queries, accumulator, what a tile adds to it, value tail, packed values, float16 tiles. Whole call: partial results of chunks, row statistics.
+  /// Scratch, in floats. Each thread: scores, bias, packed queries, accumulator, what a tile adds to it, value tail, row statistics, values as one
+  /// query sees them, packed values, float16 tiles. Whole call: partial results of chunks, row statistics.
   std::size_t thread_floats = 0;
   std::size_t partial_floats = 0;
   std::size_t row_floats = 0;

@@ -4,12 +4,11 @@
 #include <cmath>
 
 #include "kernels/half.hpp"
+#include "kernels/tile_scores.hpp"
 #include "kernels/weighted_sum.hpp"
 
 namespace attn::core {
 namespace {
-
-constexpr std::int32_t kPanel = kernels::kPanel<Arch>;
 
 std::ptrdiff_t padded(std::ptrdiff_t floats) { return (floats + 15) / 16 * 16; }
 
@@ -56,9 +55,9 @@ Workspace AttentionWork::workspace(std::int32_t thread) const {
   ws.row_error = take(kQueryTile);
   ws.rescale = take(kQueryTile);
   ws.seen_value = take(static_cast<std::ptrdiff_t>(plan.key_tile) * params.value_dim);
-  if (plan.packed_stride > 0) {
+  if (plan.packed_floats > 0) {
     ws.packed_head = reinterpret_cast<std::int32_t*>(take(1));
-    ws.packed_values = take(static_cast<std::ptrdiff_t>(plan.packed_stride) * ((params.value_dim + kPanel - 1) / kPanel));
+    ws.packed_values = take(plan.packed_floats);
   }
   if (params.kv_type == KvType::f16) {
     ws.key_f32 = take(static_cast<std::ptrdiff_t>(plan.key_tile) * params.head_dim);
@@ -119,6 +118,16 @@ FloatRows key_rows(const AttentionParams& params, const RowTile& tile, std::int3
 
 FloatRows value_rows(const AttentionParams& params, const RowTile& tile, std::int32_t first, int count, Workspace& ws) {
   return float_rows(params, params.value, params.value_strides, tile, first, count, params.value_dim, ws.value_f32);
+}
+
+bool values_are_finite(const AttentionParams& params, const RowTile& tile, std::int32_t first, int count) {
+  const std::ptrdiff_t offset = row_offset(params.value_strides, tile, first);
+  const std::ptrdiff_t stride = params.value_strides.row;
+  if (params.kv_type == KvType::f32) {
+    return kernels::all_finite<Arch>(static_cast<const float*>(params.value) + offset, stride, count, params.value_dim);
+  }
+  return params.kv_finite ||
+         kernels::all_finite<Arch>(static_cast<const std::uint16_t*>(params.value) + offset, stride, count, params.value_dim);
 }
 
 void finish_rows(const AttentionWork& work, const RowTile& tile, const float* row_max, const float* row_sum, const float* acc) {

@@ -85,6 +85,9 @@ struct FloatRows {
 FloatRows key_rows(const AttentionParams& params, const RowTile& tile, std::int32_t first, int count, Workspace& ws);
 FloatRows value_rows(const AttentionParams& params, const RowTile& tile, std::int32_t first, int count, Workspace& ws);
 
+/// Whether values [first, first + count) of the tile's key head hold neither infinity nor NaN.
+bool values_are_finite(const AttentionParams& params, const RowTile& tile, std::int32_t first, int count);
+
 /// Writes output, lse and statistics of the tile's rows from row_max, row_sum and acc.
 void finish_rows(const AttentionWork& work, const RowTile& tile, const float* row_max, const float* row_sum, const float* acc);
 

@@ -18,9 +18,12 @@ const float* packed_values(const AttentionWork& work, const RowTile& tile, Works
   const AttentionParams& p = work.params;
   const std::int32_t head = tile.batch * p.num_kv_heads + tile.kv_head;
   if (*ws.packed_head == head) return ws.packed_values;
-  const std::int32_t keys = key_count(p, tile.batch);
-  for (std::int32_t first = 0; first < keys; first += kPackBlock) {
-    const int count = std::min(kPackBlock, keys - first);
+  // What queries see, going by range, only moves on from one to the next.
+  const std::int32_t begin = visible_range(p, tile.batch, 0).begin;
+  const std::int32_t end = visible_range(p, tile.batch, p.seq_len_q - 1).end;
+  const std::int32_t block = std::min(kPackBlock, work.plan.key_tile);
+  for (std::int32_t first = begin; first < end; first += block) {
+    const int count = std::min(block, end - first);
     const FloatRows value = value_rows(p, tile, first, count, ws);
     kernels::pack_values<Arch>(value.data, value.stride, count, p.value_dim,
                                ws.packed_values + static_cast<std::ptrdiff_t>(first) * kernels::kPanel<Arch>, work.plan.packed_stride);
@@ -30,7 +33,7 @@ const float* packed_values(const AttentionWork& work, const RowTile& tile, Works
 }
 
 void forget_packed_values(const AttentionWork& work, std::int32_t thread) {
-  if (work.plan.packed_stride > 0) *work.workspace(thread).packed_head = kNoHead;
+  if (work.plan.packed_floats > 0) *work.workspace(thread).packed_head = kNoHead;
 }
 
 }  // namespace attn::core

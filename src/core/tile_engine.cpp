@@ -61,13 +61,10 @@ PartlySeen partly_seen(const RowTile& tile, std::int32_t first, int count) {
 }
 
 /// Whether a value of a key that some query may not see is infinite or NaN: weight 0 does not hide it.
-bool hides_any_nonfinite(const AttentionParams& p, const RowTile& tile, std::int32_t first, int count, Workspace& ws) {
-  const bool any_key = p.mask != nullptr || p.bias != nullptr;
-  const PartlySeen hidden = any_key ? PartlySeen{{{0, count}, {count, count}}} : partly_seen(tile, first, count);
-  for (const kernels::KeySpan& keys : hidden.of) {
-    if (keys.first >= keys.last) continue;
-    const FloatRows value = value_rows(p, tile, first + keys.first, keys.last - keys.first, ws);
-    if (!kernels::all_finite<Arch>(value.data, value.stride, keys.last - keys.first, p.value_dim)) return true;
+bool hides_any_nonfinite(const AttentionParams& p, const RowTile& tile, std::int32_t first, int count) {
+  if (p.mask != nullptr || p.bias != nullptr) return !values_are_finite(p, tile, first, count);
+  for (const kernels::KeySpan& keys : partly_seen(tile, first, count).of) {
+    if (keys.first < keys.last && !values_are_finite(p, tile, first + keys.first, keys.last - keys.first)) return true;
   }
   return false;
 }
@@ -145,8 +142,8 @@ void scores_of_tile(const AttentionWork& work, const RowTile& tile, std::int32_t
 void add_values(const AttentionWork& work, const RowTile& tile, std::int32_t first, int count, const PanelSpans& spans, bool first_tile,
                 Workspace& ws) {
   const AttentionParams& p = work.params;
-  const bool is_careful = hides_any_nonfinite(p, tile, first, count, ws);
-  if (is_careful || work.plan.packed_stride == 0) {
+  const bool is_careful = hides_any_nonfinite(p, tile, first, count);
+  if (is_careful || work.plan.packed_floats == 0) {
     const FloatRows value = value_rows(p, tile, first, count, ws);
     if (is_careful) {
       careful_weighted_sum(work, tile, ws, 1, kQueryTile, first, count, value.data, value.stride, first_tile);

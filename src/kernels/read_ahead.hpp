@@ -4,13 +4,15 @@
 
 namespace attn::kernels {
 
-/// Reads one element of each cache line of some rows, and does nothing with it: afterwards they are in the cache. WebAssembly has no prefetch.
+/// Reads an element every 64 bytes of some rows, and their last ones, and does nothing with them: afterwards the rows are in the cache. WebAssembly
+/// has no prefetch.
 template <class T>
 [[gnu::always_inline]] inline void touch_rows(const T* rows, std::ptrdiff_t stride, int num_rows, int width) {
   constexpr int kLine = 64 / static_cast<int>(sizeof(T));
   for (int j = 0; j < num_rows; ++j) {
     const volatile T* const row = rows + j * stride;
     for (int c = 0; c < width; c += kLine) static_cast<void>(row[c]);
+    if (width > 0) static_cast<void>(row[width - 1]);
   }
 }
 
@@ -25,7 +27,7 @@ class ReadAhead {
         stride_(stride),
         num_rows_(num_rows),
         width_(width),
-        group_(kGroupBytes / (width * static_cast<int>(sizeof(T)) + 1) + 1) {}
+        group_(kGroupBytes / static_cast<int>(sizeof(T)) / (width + 1) + 1) {}
 
   /// To be called before rows up to `end` are used.
   [[gnu::always_inline]] void up_to(int end) {

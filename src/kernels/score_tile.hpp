@@ -1,5 +1,6 @@
 #pragma once
 
+#include "kernels/key_span.hpp"
 #include "kernels/simd.hpp"
 
 namespace attn::kernels {
@@ -37,9 +38,10 @@ template <class Arch, int Rows>
   }
 }
 
-/// The same for any number of keys and whole panels of queries, each with the keys of its span: scores_t [num_keys][scores_stride]. Stride: distance of the key rows where
-/// the compiler is to know it, 0 where it is any_stride. Known, the four rows are offsets in the loads and not four additions a step, which a
-/// core whose other hyperthread is busy has no room for (measured there: 24 -> 34 GFLOP/s; alone: 35 -> 37).
+/// The same for any number of keys and whole panels of queries: scores_t [num_keys][scores_stride]. Of each panel's keys those of its span are
+/// calculated, rounded out to blocks. Stride: distance of the key rows where the compiler is to know it, 0 where it is any_stride. Known, the
+/// four rows are offsets in the loads and not four additions a step, which a core whose other hyperthread is busy has no room for (measured
+/// there: 24 -> 34 GFLOP/s; alone: 35 -> 37).
 template <class Arch, int Stride>
 ATTN_KERNEL inline void score_tile_of(const float* key, std::ptrdiff_t any_stride, int num_keys, const float* panels, const KeySpan* spans,
                                       int num_panels, int head_dim, float* scores_t, std::ptrdiff_t scores_stride) {

@@ -51,13 +51,6 @@ inline constexpr int kLanes = static_cast<int>(Vec<Arch>::size);
 template <class Arch>
 inline constexpr int kPanel = 2 * kLanes<Arch>;
 
-/// Keys of a tile that a panel of queries has to do with: [first, last), counted from the first key of the tile. What lies outside is not
-/// calculated, and not read.
-struct KeySpan {
-  int first;
-  int last;
-};
-
 inline constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 #if defined(__wasm_simd128__)

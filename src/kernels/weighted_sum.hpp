@@ -1,6 +1,7 @@
 #pragma once
 
 #include "kernels/half.hpp"
+#include "kernels/key_span.hpp"
 #include "kernels/read_ahead.hpp"
 
 namespace attn::kernels {
