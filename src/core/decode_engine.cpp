@@ -97,11 +97,11 @@ void add_values(const AttentionWork& work, const RowTile& tile, std::int32_t fir
   if (p.kv_type == KvType::f16) {
     const HalfRows value = half_rows(p.value, p.value_strides, tile, first);
     weighted_sum(work, tile, count, value.data, value.stride, ws);
-    summed = p.kv_finite || kernels::all_finite<Arch>(value.data, value.stride, count, p.value_dim);
+    summed = values_are_finite(p, tile, first, count);
   }
   if (!summed) {
     const FloatRows value = value_rows(p, tile, first, count, ws);
-    if (may_hide(p, tile, first, count) && !kernels::all_finite<Arch>(value.data, value.stride, count, p.value_dim)) {
+    if (may_hide(p, tile, first, count) && !values_are_finite(p, tile, first, count)) {
       return careful_weighted_sum(work, tile, ws, decode_scores_stride(work.plan), 1, first, count, value.data, value.stride, first_tile);
     }
     weighted_sum(work, tile, count, value.data, value.stride, ws);
